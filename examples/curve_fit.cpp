@@ -33,7 +33,7 @@ int fit(const char* path) {
   const auto value = vt::jit(residuals);
   const auto slopes = vt::jit(vt::jacobian(residuals));  // [rows, 5]
   const auto squares = [&](const Eigen::VectorXd& p) {
-    return vt::as_eigen<double>(value(vt::from_eigen(p))).squaredNorm();
+    return Eigen::VectorXd(value(p)).squaredNorm();
   };
 
   // Several starting frequencies, since the sum of squares has more than one valley.
@@ -48,9 +48,8 @@ int fit(const char* path) {
         vt::mean(y).item<double>();
     double error = squares(p), damping = 1e-2;
     for (int step = 0; step < 100 && damping < 1e10; ++step, ++steps) {
-      const vt::Tensor at = vt::from_eigen(p);
-      const Eigen::MatrixXd j = vt::as_eigen<double>(slopes(at));
-      const Eigen::VectorXd r = vt::as_eigen<double>(value(at));
+      const Eigen::MatrixXd j = slopes(p);
+      const Eigen::VectorXd r = value(p);
       Eigen::MatrixXd normal = j.transpose() * j;
       normal.diagonal() *= 1 + damping;
       normal.diagonal().array() += 1e-12;
@@ -71,7 +70,7 @@ int fit(const char* path) {
   if (!std::isfinite(least)) throw std::runtime_error("no fit was found");
 
   // Standard errors from the Jacobian at the end.
-  const Eigen::MatrixXd j = vt::as_eigen<double>(slopes(vt::from_eigen(best)));
+  const Eigen::MatrixXd j = slopes(best);
   const double variance = least / static_cast<double>(table.rows() - count);
   const Eigen::MatrixXd covariance =
       variance * (j.transpose() * j).ldlt().solve(Eigen::MatrixXd::Identity(count, count));

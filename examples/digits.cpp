@@ -256,7 +256,7 @@ int newton(const Data& data) {
     const vt::Tensor h = hessian(theta);
     const Eigen::VectorXd solved =
         vt::as_eigen<double>(h).llt().solve(vt::as_eigen<double>(gradient));
-    const vt::Tensor direction = vt::from_eigen(solved);
+    const vt::Tensor direction = vt::tensor(solved);
     // The whole step, halved until the objective falls (but for rounding).
     double length = 1;
     auto next = value_and_gradient(theta - direction);

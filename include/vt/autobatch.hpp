@@ -146,9 +146,7 @@ template <class F>
             return all;
           },
           options, where);
-      const Tensor* next = leaves.data();
-      detail::assign_leaves(*result, next);
-      return std::move(*result);
+      return detail::with_leaves(std::move(*result), leaves);
     }
   };
 }

@@ -11,12 +11,6 @@ namespace vt {
 
 namespace detail {
 
-/// The tree `like` holding leaves from `*next` on.
-template <class T>
-T filled(T like, const Tensor*& next) {
-  assign_leaves(like, next);
-  return like;
-}
 /// Is Both a pair of what can be a First and, if that matters, a Second?
 template <class Both, class First, class... Second>
 constexpr bool is_pair_of() {
@@ -78,12 +72,11 @@ template <class F, class Rule>
             [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
         auto flat_rule = [rule, like, where](std::span<const Tensor> leaves) mutable {
           const Tensor* next = leaves.data();
-          Arguments primals = like, tangents = like;
-          std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
-          std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, tangents);
+          const Arguments primals = detail::filled(like, next);
+          const Arguments tangents = detail::filled(like, next);
           auto both = [&] {
             if constexpr (detail::is_callable<Rule&, const Arguments&, const Arguments&>)
-              return rule(std::as_const(primals), std::as_const(tangents));
+              return rule(primals, tangents);
             else return std::apply(rule, std::tuple_cat(primals, tangents));
           }();
           std::vector<Tensor> out = tree_leaves(std::get<0>(both));
@@ -155,9 +148,8 @@ template <class F, class Forward, class Backward>
                 [](const auto&... a) { return Arguments(detail::hollow(a)...); }, g.arguments());
             auto flat_forward = [forward, like, trees](std::span<const Tensor> leaves) mutable {
               const Tensor* next = leaves.data();
-              Arguments primals = like;
-              std::apply([&](auto&... a) { (detail::assign_leaves(a, next), ...); }, primals);
-              auto both = std::apply(forward, std::as_const(primals));
+              const Arguments primals = detail::filled(like, next);
+              auto both = std::apply(forward, primals);
               std::vector<Tensor> out = tree_leaves(std::get<0>(both));
               detail::append_leaves(std::get<1>(both), out);
               trees->value.emplace(detail::hollow(std::get<0>(both)));
@@ -224,23 +216,15 @@ template <class F, class Rule>
         auto flat_rule = [rule, like](std::int64_t size, const Vec<bool>& leaf_mapped,
                                       std::span<const Tensor> leaves,
                                       Vec<bool>& out_mapped) mutable {
-          const Tensor* next = leaves.data();
-          Arguments given = like;
+          const Arguments given = detail::with_leaves(like, leaves);
           std::array<bool, sizeof...(A)> mapped{};
           std::size_t leaf = 0, argument = 0;
-          std::apply(
-              [&](auto&... a) {
-                auto one = [&](auto& tree) {
-                  const std::size_t n = detail::count_leaves(tree);
-                  for (std::size_t i = 0; i < n; ++i)
-                    mapped[argument] = mapped[argument] || leaf_mapped[leaf + i];
-                  leaf += n;
-                  ++argument;
-                  detail::assign_leaves(tree, next);
-                };
-                (one(a), ...);
-              },
-              given);
+          const auto look = [&](const auto& tree) {
+            for (std::size_t n = detail::count_leaves(tree); n > 0; --n, ++leaf)
+              mapped[argument] = mapped[argument] || leaf_mapped[leaf];
+            ++argument;
+          };
+          std::apply([&](const auto&... a) { (look(a), ...); }, given);
           auto both = std::apply([&](const auto&... a) { return rule(size, mapped, a...); }, given);
           std::vector<Tensor> out = tree_leaves(std::get<0>(both));
           out_mapped.assign(out.size(), static_cast<bool>(std::get<1>(both)));

@@ -148,25 +148,20 @@ auto host_function(F f, Like like, CallbackOptions options, CallSite where) {
         std::vector<Tensor> leaves;
         std::apply([&](const auto&... a) { (append_leaves(a, leaves), ...); }, own);
         const FlatFunction flat = [f, own](std::span<const Tensor> values) mutable {
-          Arguments given = own;
-          const Tensor* next = values.data();
-          std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, given);
+          const Arguments given = with_leaves(own, values);
           if constexpr (std::is_void_v<Given>) {
-            std::apply(f, std::as_const(given));
+            std::apply(f, given);
             return std::vector<Tensor>();
           } else {
-            const Like result = std::apply(f, std::as_const(given));
+            const Like result = std::apply(f, given);
             return tree_leaves(result);
           }
         };
-        Like result = like;
         std::string key;
         std::apply([&](const auto&... a) { (append_static(key, a), ...); }, own);
         const std::vector<Tensor> out = callback_flat({flat, identity, std::move(key), pure},
                                                       tree_leaves(like), leaves, options, where);
-        const Tensor* next = out.data();
-        assign_leaves(result, next);
-        return result;
+        return with_leaves(like, out);
       }
     }
   };

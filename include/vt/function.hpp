@@ -12,8 +12,7 @@ namespace vt {
 /// What `function` makes. Copies are the same function; any thread may call it.
 template <class F>
 class Named : detail::CallByParameters<Named<F>, typename detail::Parameters<F>::type> {
-  using Listed = typename detail::Parameters<F>::type;
-  using ByParameters = detail::CallByParameters<Named<F>, Listed>;
+  using ByParameters = detail::CallByParameters<Named<F>, typename detail::Parameters<F>::type>;
   friend ByParameters;
 
  public:
@@ -27,12 +26,15 @@ class Named : detail::CallByParameters<Named<F>, typename detail::Parameters<F>:
   template <class... A>
   auto operator()(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::function", Check);
-    if constexpr (!Check::holds) return detail::Refused();
-    else if constexpr (detail::number_for_tensor<F, A...>)
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
-    else return detail::call_by_signature(*cache_, f_, where_, arguments...);
+    if constexpr (detail::number_for_tensor<F, A...> || detail::data_for_tensor<F, A...>) {
+      return detail::with_tensors<F>(
+          where_, [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+    } else if constexpr (!Check::holds) {
+      VT_ASSERT_CALL("vt::function", Check);
+      return detail::Refused();
+    } else {
+      return detail::call_by_signature(*cache_, f_, where_, arguments...);
+    }
   }
   using ByParameters::operator();
 

@@ -262,10 +262,8 @@ template <class F, class P, class T>
     detail::JvpFlat flat =
         detail::jvp_flat(g.flat(), detail::grad_call(g, wanted, "vt::jvp", where), directions);
     auto value = g.rebuild(flat.outputs);
-    auto tangent = value;
+    auto tangent = detail::with_leaves(value, flat.tangents);
     detail::zero_numbers(tangent);
-    const Tensor* next = flat.tangents.data();
-    detail::assign_leaves(tangent, next);
     return std::pair(std::move(value), std::move(tangent));
   }
 }

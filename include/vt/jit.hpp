@@ -101,8 +101,7 @@ void append_places(SmallVec<ResultPlace, 4>& places, R&& result) {
 /// A compiled function. Copies share their programs; any thread may call it.
 template <class F>
 class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F>::type> {
-  using Listed = typename detail::Parameters<F>::type;
-  using ByParameters = detail::CallByParameters<Jitted<F>, Listed>;
+  using ByParameters = detail::CallByParameters<Jitted<F>, typename detail::Parameters<F>::type>;
   friend ByParameters;
 
  public:
@@ -121,13 +120,15 @@ class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F
   /// call does not have.
   template <class... A>
   auto operator()(const A&... arguments) const {
+    const auto call = [this](const auto&... taken) { return (*this)(taken...); };
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::jit", Check);
-    if constexpr (!Check::holds) {
+    if constexpr (detail::data_for_tensor<F, A...>) {
+      return on_data(call, arguments...);
+    } else if constexpr (!Check::holds) {
+      VT_ASSERT_CALL("vt::jit", Check);
       return detail::Refused();
     } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return (*this)(taken...); }, arguments...);
+      return detail::with_tensors<F>(where_, call, arguments...);
     } else {
       if (donate_.empty()) return detail::call_by_signature(*cache_, f_, where_, arguments...);
       const detail::DonatingCache cache{*cache_,
@@ -164,12 +165,12 @@ class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F
   template <class... A>
   Memory memory(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::Jitted::memory", Check);
-    if constexpr (!Check::holds) {
+    if constexpr (detail::number_for_tensor<F, A...> || detail::data_for_tensor<F, A...>) {
+      return detail::with_tensors<F>(
+          where_, [this](const auto&... taken) { return memory(taken...); }, arguments...);
+    } else if constexpr (!Check::holds) {
+      VT_ASSERT_CALL("vt::Jitted::memory", Check);
       return detail::Refused();
-    } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return memory(taken...); }, arguments...);
     } else {
       const Vec<char> donated = detail::donated_leaves(donate_, where_, arguments...);
       return detail::with_signature(
@@ -196,12 +197,12 @@ class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F
   template <class... A>
   std::string explain_html(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::Jitted::explain_html", Check);
-    if constexpr (!Check::holds) {
+    if constexpr (detail::number_for_tensor<F, A...> || detail::data_for_tensor<F, A...>) {
+      return detail::with_tensors<F>(
+          where_, [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
+    } else if constexpr (!Check::holds) {
+      VT_ASSERT_CALL("vt::Jitted::explain_html", Check);
       return detail::Refused();
-    } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return explain_html(taken...); }, arguments...);
     } else {
       const auto page = [&](const auto& leaves, const auto& key, const auto& flat, const auto&) {
         return cache_->explain_page(leaves, key, flat, where_);
@@ -214,12 +215,12 @@ class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F
   template <bool steps, class... A>
   std::string told(const A&... arguments) const {
     using Check = detail::CallCheck<F, detail::Owned<A>...>;
-    VT_ASSERT_CALL("vt::Jitted::explain", Check);
-    if constexpr (!Check::holds) {
+    if constexpr (detail::number_for_tensor<F, A...> || detail::data_for_tensor<F, A...>) {
+      return detail::with_tensors<F>(
+          where_, [this](const auto&... taken) { return told<steps>(taken...); }, arguments...);
+    } else if constexpr (!Check::holds) {
+      VT_ASSERT_CALL("vt::Jitted::explain", Check);
       return detail::Refused();
-    } else if constexpr (detail::number_for_tensor<F, A...>) {
-      return detail::with_tensors(
-          Listed(), [this](const auto&... taken) { return told<steps>(taken...); }, arguments...);
     } else {
       SmallVec<Tensor, 8> leaves;
       const detail::StaticKey key = detail::signature_of(leaves, arguments...);
@@ -234,25 +235,46 @@ class Jitted : detail::CallByParameters<Jitted<F>, typename detail::Parameters<F
     (detail::append_places(places, std::forward<R>(results)), ...);
     return [self = std::move(self), places]<class... A>(const A&... arguments) {
       using Check = detail::CallCheck<F, detail::Owned<A>...>;
-      VT_ASSERT_CALL("vt::Jitted::into", Check);
-      if constexpr (Check::holds) {
-        const auto call = [&](const auto&... taken) {
-          self->call_into({places.data(), places.size()}, taken...);
-        };
-        if constexpr (detail::number_for_tensor<F, A...>)
-          detail::with_tensors(Listed(), call, arguments...);
-        else call(arguments...);
+      const std::span<const detail::ResultPlace> to(places.data(), places.size());
+      const auto call = [&](const auto&... taken) { self->call_into(to, taken...); };
+      if constexpr (detail::data_for_tensor<F, A...>) {
+        const auto known = [&](const auto&... taken) { return self->into_if_known(to, taken...); };
+        if (!detail::with_tensors<F, detail::Taking::all_in_place>(self->where_, known,
+                                                                   arguments...))
+          detail::with_tensors<F>(self->where_, call, arguments...);
+      } else if constexpr (!Check::holds) {
+        VT_ASSERT_CALL("vt::Jitted::into", Check);
+      } else if constexpr (detail::number_for_tensor<F, A...>) {
+        detail::with_tensors<F>(self->where_, call, arguments...);
+      } else {
+        call(arguments...);
       }
     };
   }
 
+  /// call(arguments…), where data are Tensors: those of a program that is known it reads where they
+  /// lie, as it has done so when it returns, and gives memory of its own.
+  template <class Call, class... A>
+  auto on_data(const Call& call, const A&... arguments) const {
+    using Result = decltype(detail::with_tensors<F>(where_, call, arguments...));
+    detail::KnownResults known;
+    const auto run = [&](const auto&... taken) {
+      return detail::call_if_known(*cache_, known, where_, taken...);
+    };
+    if constexpr (!std::is_same_v<Result, detail::Refused>)
+      if (donate_.empty() &&
+          detail::with_tensors<F, detail::Taking::all_in_place>(where_, run, arguments...))
+        return detail::tree_of<Result>(known);
+    return detail::with_tensors<F>(where_, call, arguments...);
+  }
+  template <class... A>
+  bool into_if_known(std::span<const detail::ResultPlace> places, const A&... arguments) const {
+    return donate_.empty() && detail::call_if_known(*cache_, places, where_, arguments...);
+  }
+
   template <class... A>
   void call_into(std::span<const detail::ResultPlace> places, const A&... arguments) const {
-    SmallVec<const Tensor*, 8> leaves;
-    (detail::append_addresses_of(leaves, arguments), ...);
-    if (donate_.empty() && cache_->call_known({leaves.data(), leaves.size()},
-                                              detail::static_key_of(arguments...), places, where_))
-      return;
+    if (into_if_known(places, arguments...)) return;
     SmallVec<Tensor, 4> results;
     const auto result = (*this)(arguments...);
     detail::for_each_leaf(result, [&](const Tensor& t) { results.push_back(t); });

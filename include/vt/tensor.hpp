@@ -135,7 +135,26 @@ struct Scalar {
   }
 };
 
+/// Matrices, arrays and expressions of Eigen, known by what they offer.
+template <class T>
+concept EigenObject = requires(const T& m) {
+  typename T::PlainObject;
+  typename T::Scalar;
+  m.derived();
+};
+/// Those that hold their elements: matrices and arrays.
+template <class T>
+concept EigenPlain = EigenObject<T> && std::same_as<typename T::PlainObject, T>;
+/// How Eigen's objects become Tensors and Tensors those; vt/eigen.hpp has it.
+template <class M, bool = true>
+struct EigenAccess {
+  static constexpr bool is_included = false;
+};
+
 Tensor make_weak(Scalar);
+Tensor from_host(const void* data, DType, const Shape&, bool copy, CallSite);
+/// The line that made it.
+CallSite line_of(const Tensor&);
 const void* host_data(const Tensor&, DType wanted, CallSite, const char* function);
 bool truth_of(const Tensor&);
 }  // namespace detail
@@ -207,6 +226,16 @@ class Tensor {
   /// not know the caller's line, so that the message names the line where the Tensor was made; in
   /// `if (a > b)` that is the same.
   explicit operator bool() const { return detail::truth_of(*this); }
+  /// The elements as a matrix or array of Eigen, converted to its scalar: `Eigen::Vector3d g =
+  /// vt::grad(f)(x);`. Needs vt/eigen.hpp. Forces evaluation. Shapes: [rows,columns]; [n] is a
+  /// column, or a row where the type is one; a scalar is 1×1. Throws: Error(shape) where that is
+  /// not the type's, Error(dtype) for complex numbers as real ones, otherwise as item does.
+  template <detail::EigenPlain M>
+  operator M() const {
+    using Access = detail::EigenAccess<M>;
+    static_assert(Access::is_included, "vt: Tensors as Eigen matrices: #include <vt/eigen.hpp>");
+    return Access::made(*this);
+  }
   /// The elements as NumPy prints them, with dtype and shape: [1. 2.] f64[2]. Does not throw; what
   /// cannot be computed says so in its place. Options: t.str({.precision = 3}), see vt/print.hpp.
   std::string str() const;
@@ -349,13 +378,6 @@ class Tensor {
 };
 
 namespace detail {
-/// Matrices, arrays and expressions of Eigen, known by what they offer.
-template <class T>
-concept EigenObject = requires(const T& m) {
-  typename T::PlainObject;
-  typename T::Scalar;
-  m.derived();
-};
 /// Several Tensors: a container of them.
 template <class T>
 concept SeveralTensors =
@@ -378,7 +400,7 @@ struct Operand {
   template <detail::EigenObject T>
   Operand(const T&) {
     static_assert(!sizeof(T),
-                  "vt: an object of Eigen is no Tensor: vt::from_eigen(m) copies it, see "
+                  "vt: an object of Eigen is no Tensor: vt::tensor(m) copies it, see "
                   "vt/eigen.hpp; vt::as_eigen<double>(t) is the way back");
   }
   template <detail::SeveralTensors T>
@@ -526,7 +548,6 @@ std::string text_of(const Axes&);
 std::string text_of(const Graph&);
 inline std::string text_of(DType d) { return name_of(d); }
 
-Tensor from_host(const void* data, DType, const Shape&, bool copy, CallSite);
 /// What stands in braces where no one type fits all: numbers of several types, Tensors beside
 /// numbers.
 struct BraceItem {
@@ -568,6 +589,43 @@ concept Nested =
     };
 template <class R, class T>
 concept ContiguousOf = std::convertible_to<const R&, std::span<const T>>;
+/// Views of elements with several axes, as std::mdspan.
+template <class V>
+concept StridedView = Element<std::remove_cv_t<typename V::element_type>> && requires(const V& v) {
+  v.data_handle();
+  v.extent(0);
+  v.stride(0);
+  V::rank();
+};
+template <StridedView V>
+Tensor from_view(const V& view, bool copy, CallSite where) {
+  using T = std::remove_cv_t<typename V::element_type>;
+  Vec<std::int64_t> dims, strides;
+  for (std::size_t axis = 0; axis < V::rank(); ++axis) {
+    dims.push_back(static_cast<std::int64_t>(view.extent(axis)));
+    strides.push_back(static_cast<std::int64_t>(view.stride(axis)));
+  }
+  const Shape shape(dims);
+  bool in_order = true;
+  std::int64_t next = 1;
+  for (std::size_t axis = dims.size(); axis-- > 0; next *= dims[axis])
+    in_order = in_order && (strides[axis] == next || dims[axis] == 1);
+  const auto* data = &view.data_handle()[0];
+  if (in_order) return from_host(data, dtype_of<T>(), shape, copy, where);
+  std::unique_ptr<T[]> all(new T[static_cast<std::size_t>(shape.elements())]);
+  Vec<std::int64_t> at(dims.size());
+  std::int64_t from = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(shape.elements()); ++i) {
+    all[i] = data[from];
+    for (std::size_t axis = dims.size(); axis-- > 0;) {
+      from += strides[axis];
+      if (++at[axis] < dims[axis]) break;
+      from -= strides[axis] * dims[axis];
+      at[axis] = 0;
+    }
+  }
+  return from_host(all.get(), dtype_of<T>(), shape, true, where);
+}
 
 template <class T, class Nested>
 void flatten_braces(const Nested& nested, Vec<T>& out, Vec<std::int64_t>& dims, std::size_t depth,
@@ -719,11 +777,23 @@ template <Element T>
   return tensor(std::span<const T>(&value, 1), Shape(shape), where);
 }
 
-template <detail::EigenObject M, class... More>
-Tensor tensor(const M&, const More&...) {
-  static_assert(!sizeof(M),
-                "vt: vt::from_eigen(m) makes a Tensor of an object of Eigen, see vt/eigen.hpp");
-  return {};
+/// The elements of a view with several axes, as std::mdspan; copies.
+template <detail::StridedView V>
+[[nodiscard]] Tensor tensor(const V& view, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
+  const Tensor t = detail::from_view(view, true, where);
+  return dtype ? t.astype(*dtype, where) : t;
+}
+/// The elements of a vector, matrix, array or expression of Eigen, of either storage order; copies.
+/// Needs vt/eigen.hpp.
+/// Shapes: [n] for a vector, be it a row or a column; [rows,columns].
+template <detail::EigenObject M>
+[[nodiscard]] Tensor tensor(const M& m, std::optional<DType> dtype = std::nullopt,
+                            CallSite where = CallSite::here()) {
+  using Access = detail::EigenAccess<M>;
+  static_assert(Access::is_included, "vt: Eigen matrices as Tensors: #include <vt/eigen.hpp>");
+  const Tensor t = Access::copied(m, where);
+  return dtype ? t.astype(*dtype, where) : t;
 }
 
 /// A Tensor over the caller's memory, without a copy. The caller keeps it alive and unchanged while

@@ -80,7 +80,7 @@ TEST(Complex, Printed) {
 
 TEST(Complex, Interop) {
   const Eigen::MatrixXcd m = Eigen::MatrixXcd::Random(3, 2);
-  const Tensor t = from_eigen(m);
+  const Tensor t = vt::tensor(m);
   EXPECT_EQ(t.dtype(), c128);
   EXPECT_EQ(t[2][1].item<C>(), m(2, 1));
   EXPECT_LT((as_eigen<C>(matmul(conj(transpose(t)), t)) - m.adjoint() * m).norm(), 1e-14);

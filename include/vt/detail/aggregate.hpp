@@ -82,11 +82,14 @@ enum class TreeFault {
   is_void,
   eigen,
   pointer,
-  unordered,
-  vector_bool,
+  polymorphic,
+  set,
+  unordered_keys,
   many_fields,
   c_array,
   base,
+  inherited,
+  list,
   reference,
   constant,
   recursive,
@@ -192,6 +195,13 @@ const char* const* field_texts(std::index_sequence<I...>) {
 #ifdef __clang__
 #pragma clang diagnostic pop
 #endif
+/// The same of the members that T lists by pointers.
+template <class T, std::size_t... I>
+const char* const* pointer_texts(std::index_sequence<I...>) {
+  static constexpr const char* texts[] = {
+      field_text<FieldAddress{std::get<I>(T::tree_members)}>()..., nullptr};
+  return texts;
+}
 /// The name at the end of such a text; "fieldN" where it tells none.
 std::string field_name(const char* text, std::size_t index);
 

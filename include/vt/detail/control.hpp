@@ -139,14 +139,6 @@ decltype(auto) call_on_carry(F& f, const Carry& carry, const More&... more) {
   }
 }
 
-/// A tree with other leaves.
-template <class T>
-T with_leaves(T tree, std::span<const Tensor> leaves) {
-  const Tensor* next = leaves.data();
-  assign_leaves(tree, next);
-  return tree;
-}
-
 /// What a control-flow call says of itself in messages.
 struct ControlCall {
   const char* name;
@@ -158,8 +150,8 @@ struct ControlCall {
 template <class T>
 LeafName leaf_names(const char* what, const char* alone, const T& tree) {
   return [=, &tree](std::size_t leaf) {
-    const std::string path = leaf_path(tree, leaf);
-    return path.empty() ? std::string(alone) : what + (" " + path);
+    const Vec<std::string> paths = leaf_paths(tree);
+    return paths[leaf].empty() ? std::string(alone) : what + (" " + paths[leaf]);
   };
 }
 template <class T>

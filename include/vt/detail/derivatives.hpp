@@ -80,9 +80,8 @@ std::size_t leaves_before(const std::tuple<A...>& arguments) {
 /// The arguments `I…` with `leaves`, their numbers zero: one bare tree, or a tuple of several.
 template <std::size_t... Wanted, class... A>
 auto rebuild_wanted(const std::tuple<A...>& arguments, std::span<const Tensor> leaves) {
-  auto one = [&](auto tree, std::size_t before) {
-    const Tensor* next = leaves.data() + before;
-    assign_leaves(tree, next);
+  auto one = [&](const auto& argument, std::size_t before) {
+    auto tree = with_leaves(argument, leaves.subspan(before));
     zero_numbers(tree);
     return tree;
   };
@@ -395,11 +394,7 @@ class Push {
   Value operator()(const A&... tangents, CallSite where = CallSite::here()) const {
     std::vector<Tensor> leaves;
     (append_leaves(tangents, leaves), ...);
-    Value result = value_;
-    const std::vector<Tensor> out = map_.push(leaves, where);
-    const Tensor* next = out.data();
-    assign_leaves(result, next);
-    return result;
+    return with_leaves(value_, map_.push(leaves, where));
   }
   template <class... T>
     requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, CallSite> || ...))

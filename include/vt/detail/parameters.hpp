@@ -1,7 +1,8 @@
-// The parameters that a function spells out, and how its transforms take arguments by them: a
-// number for a Tensor, braces for a container.
+// The parameters that a function spells out, and how its transforms take arguments by them: numbers
+// and data for a Tensor, braces for a container.
 #pragma once
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -9,18 +10,12 @@
 
 namespace vt::detail {
 
-// --- numbers for Tensors -------------------------------------------------------------------------
+// --- numbers and data for Tensors ----------------------------------------------------------------
 
+/// A parameter that is not spelled out.
+struct AnyParameter;
 template <class... P>
-struct ParameterList {
-  /// Is one of these arguments a number, and its parameter a Tensor?
-  template <class... A>
-  static constexpr bool number_for_tensor() {
-    if constexpr (sizeof...(A) == sizeof...(P))
-      return ((Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>) || ...);
-    else return false;
-  }
-};
+struct ParameterList {};
 template <class R, class C, bool N, class... P>
 ParameterList<P...> parameters_of(R (C::*)(P...) noexcept(N));
 template <class R, class C, bool N, class... P>
@@ -40,21 +35,83 @@ template <class R, bool N, class... P>
 struct Parameters<R (*)(P...) noexcept(N)> {
   using type = ParameterList<P...>;
 };
+template <class... P, std::size_t... K>
+auto parameters_for(ParameterList<P...> list, std::index_sequence<K...>) {
+  if constexpr (sizeof...(P) == sizeof...(K)) return list;
+  else return ParameterList<std::conditional_t<(K + 1 > 0), AnyParameter, void>...>();
+}
+/// A parameter of f for each of so many arguments.
+template <class F, std::size_t count>
+using ParametersFor =
+    decltype(parameters_for(typename Parameters<F>::type(), std::make_index_sequence<count>()));
+
+template <class P>
+inline constexpr bool is_tensor_parameter = std::is_same_v<std::remove_cvref_t<P>, Tensor>;
+/// Numbers in a container, or in a view of several axes.
+template <class A>
+constexpr bool holds_elements() {
+  if constexpr (StridedView<A>) return true;
+  else if constexpr (Nested<A>) return Element<InnermostOf<A>>;
+  else return false;
+}
+/// Is such an argument data for a Tensor? Eigen's are always, others where the parameter is one.
+template <class P, class A>
+inline constexpr bool is_data_for =
+    EigenObject<A> || (is_tensor_parameter<P> && holds_elements<A>());
+template <class... P, class... A>
+constexpr bool numbers_among(ParameterList<P...>, std::type_identity<A>...) {
+  return ((Number<A> && is_tensor_parameter<P>) || ...);
+}
+template <class... P, class... A>
+constexpr bool data_among(ParameterList<P...>, std::type_identity<A>...) {
+  return (is_data_for<P, A> || ...);
+}
 /// Is there a number among the arguments that f takes as a Tensor? It is one like others, then: its
 /// value is not static.
 template <class F, class... A>
-inline constexpr bool number_for_tensor = Parameters<F>::type::template number_for_tensor<A...>();
+inline constexpr bool number_for_tensor =
+    numbers_among(ParametersFor<F, sizeof...(A)>(), std::type_identity<A>()...);
+/// Are there data among the arguments that become a Tensor?
+template <class F, class... A>
+inline constexpr bool data_for_tensor =
+    data_among(ParametersFor<F, sizeof...(A)>(), std::type_identity<A>()...);
 
-template <class P, class A>
-decltype(auto) taken_as(const A& argument) {
-  if constexpr (Number<A> && std::is_same_v<std::remove_cvref_t<P>, Tensor>)
+/// What becomes of arguments for Tensors. Only a call that has read all of them when it returns may
+/// read data where they lie.
+enum class Taking {
+  data,          ///< data are copied
+  all,           ///< data are copied, numbers are Tensors
+  all_in_place,  ///< data that lie in the order of a Tensor's are not copied
+};
+template <Taking how, class P, class A>
+decltype(auto) taken_as(const A& argument, CallSite where) {
+  if constexpr (how != Taking::data && Number<A> && is_tensor_parameter<P>) {
     return number_argument(Scalar(argument));
-  else return (argument);
+  } else if constexpr (!is_data_for<P, A>) {
+    return (argument);
+  } else if constexpr (how != Taking::all_in_place) {
+    return tensor(argument, std::nullopt, where);
+  } else if constexpr (EigenObject<A>) {
+    static_assert(EigenAccess<A>::is_included,
+                  "vt: Eigen matrices as Tensors: #include <vt/eigen.hpp>");
+    return EigenAccess<A>::borrowed(argument, where);
+  } else if constexpr (StridedView<A>) {
+    return from_view(argument, false, where);
+  } else if constexpr (ContiguousOf<A, InnermostOf<A>>) {
+    const std::span<const InnermostOf<A>> all(argument);
+    return borrow(all, Shape{all.size()}, where);
+  } else {
+    return tensor(argument, std::nullopt, where);
+  }
 }
-/// use(arguments…), those numbers as Tensors.
-template <class Use, class... P, class... A>
-auto with_tensors(ParameterList<P...>, const Use& use, const A&... arguments) {
-  return use(taken_as<P>(arguments)...);
+template <Taking how, class Use, class... P, class... A>
+auto with_taken(ParameterList<P...>, CallSite where, const Use& use, const A&... arguments) {
+  return use(taken_as<how, P>(arguments, where)...);
+}
+/// use(arguments…), where those that F takes as Tensors are Tensors.
+template <class F, Taking how = Taking::all, class Use, class... A>
+auto with_tensors(CallSite where, const Use& use, const A&... arguments) {
+  return with_taken<how>(ParametersFor<F, sizeof...(A)>(), where, use, arguments...);
 }
 
 // --- braces --------------------------------------------------------------------------------------
@@ -80,11 +137,17 @@ struct CallByParameters<Own, ParameterList<P, Rest...>> {
   }
 };
 
-/// What a transform makes of F: the lambda `Call`, also by F's parameters.
+/// What a transform makes of F: the lambda `Call`, also by F's parameters, and of data.
 template <class F, class Call>
 struct Transformed : Call, CallByParameters<Transformed<F, Call>, typename Parameters<F>::type> {
   explicit Transformed(Call call) : Call(std::move(call)) {}
-  using Call::operator();
+  template <class... A>
+  auto operator()(const A&... arguments) const {
+    if constexpr (data_for_tensor<F, A...>)
+      return with_tensors<F, Taking::data>(CallSite(), static_cast<const Call&>(*this),
+                                           arguments...);
+    else return Call::operator()(arguments...);
+  }
   using CallByParameters<Transformed, typename Parameters<F>::type>::operator();
 };
 template <class F, class Call>

@@ -90,32 +90,34 @@ auto with_signature(F& f, const Use& use, const A&... arguments) {
   return use(std::span<const Tensor>(leaves.data(), leaves.size()), key, flat, keep);
 }
 
+/// Runs the program for these arguments if it is known: JitCache::call_known with `results`.
+template <class Results, class... A>
+bool call_if_known(JitCache& cache, Results&& results, CallSite where, const A&... arguments) {
+  SmallVec<const Tensor*, 8> leaves;
+  (append_addresses_of(leaves, arguments), ...);
+  return cache.call_known({leaves.data(), leaves.size()}, static_key_of(arguments...), results,
+                          where);
+}
+template <class Result>
+Result tree_of(KnownResults& known) {
+  if constexpr (std::is_same_v<Result, Tensor>) return std::move(known.tensors[0]);
+  else
+    return with_leaves(*static_cast<const Result*>(known.kept.get()),
+                       {known.tensors.data(), known.tensors.size()});
+}
+
 /// f(arguments…) by what `cache` keeps for their signature; f itself runs only if that is new.
 template <class Cache, class F, class... A>
 auto call_by_signature(Cache& cache, F& f, CallSite where, const A&... arguments) {
   using Result = typename TreeFunction<F, Owned<A>...>::Result;
   if constexpr (std::is_same_v<Cache, JitCache>) {
-    SmallVec<const Tensor*, 8> leaves;
-    (append_addresses_of(leaves, arguments), ...);
     KnownResults known;
-    if (cache.call_known({leaves.data(), leaves.size()}, static_key_of(arguments...), known,
-                         where)) {
-      if constexpr (std::is_same_v<Result, Tensor>) return std::move(known.tensors[0]);
-      else {
-        Result result = *static_cast<const Result*>(known.kept.get());
-        const Tensor* next = known.tensors.data();
-        assign_leaves(result, next);
-        return result;
-      }
-    }
+    if (call_if_known(cache, known, where, arguments...)) return tree_of<Result>(known);
   }
   std::shared_ptr<void> kept;
   const auto results = with_signature(
       f, [&](const auto&... call) { return cache.call(call..., kept, where); }, arguments...);
-  Result result = *static_cast<const Result*>(kept.get());
-  const Tensor* next = results.data();
-  assign_leaves(result, next);
-  return result;
+  return with_leaves(*static_cast<const Result*>(kept.get()), {results.data(), results.size()});
 }
 
 }  // namespace vt::detail

@@ -15,9 +15,29 @@
 
 namespace vt::detail {
 
-/// How an argument is kept: by value, "abc" as const char*.
+/// How an argument is kept: by value, "abc" as const char*, what a span leads to as a vector, what
+/// is Eigen's as a Tensor.
 template <class A>
-using Owned = std::decay_t<const A>;
+struct OwnedAs {
+  using type = std::decay_t<const A>;
+};
+template <class T, std::size_t N>
+struct OwnedAs<std::span<T, N>> {
+  using type = std::vector<std::remove_cv_t<T>>;
+};
+template <EigenObject M>
+struct OwnedAs<M> {
+  using type = Tensor;
+};
+template <class A>
+using Owned = typename OwnedAs<A>::type;
+template <class A>
+Owned<A> owned(const A& argument) {
+  if constexpr (is_span<A>) return Owned<A>(argument.begin(), argument.end());
+  else if constexpr (std::is_array_v<A>) return argument;
+  else if constexpr (EigenObject<A>) return tensor(argument);
+  else return copied(argument);
+}
 
 template <class F, class... A>
 using ResultOf = std::decay_t<std::invoke_result_t<F&, const A&...>>;
@@ -25,7 +45,7 @@ using ResultOf = std::decay_t<std::invoke_result_t<F&, const A&...>>;
 /// An argument list as owned trees.
 template <class... A>
 std::tuple<Owned<A>...> own(const A&... arguments) {
-  return std::tuple<Owned<A>...>(arguments...);
+  return std::tuple<Owned<A>...>(owned(arguments)...);
 }
 
 /// The member of the object, or of what a pointer or std::reference_wrapper leads to; called with
@@ -114,10 +134,7 @@ class CallTrees {
 
   /// The last result's tree holding `leaves`.
   Result rebuild(std::span<const Tensor> leaves) {
-    Result result = std::move(*result_);
-    const Tensor* next = leaves.data();
-    assign_leaves(result, next);
-    return result;
+    return with_leaves(std::move(*result_), leaves);
   }
   const Result& last() const { return *result_; }
 
@@ -136,14 +153,13 @@ class CallTrees {
   }
   /// The arguments' trees holding `leaves`.
   std::tuple<A...> filled_with(std::span<const Tensor> leaves) const {
-    std::tuple<A...> arguments = arguments_;
-    const Tensor* next = leaves.data();
-    std::apply([&](auto&... a) { (assign_leaves(a, next), ...); }, arguments);
-    return arguments;
+    return with_leaves(arguments_, leaves);
   }
   /// Remembers the result; its leaves.
   std::vector<Tensor> keep(Result&& result) {
-    result_.emplace(std::move(result));
+    // The function may give a pointer to what others hold.
+    if constexpr (copies_share<Result>) result_.emplace(copied(result));
+    else result_.emplace(std::move(result));
     std::vector<Tensor> outputs;
     append_leaves(*result_, outputs);
     return outputs;

@@ -270,13 +270,11 @@ std::string text_of(const Tensor& t, std::string_view specification) {
   return printer::value_text(aval, value->data, specification) + " " + aval.str();
 }
 
-std::string tree_text(std::span<const Tensor> leaves,
-                      FunctionRef<std::string(std::size_t)> path_of) {
+std::string tree_text(std::span<const Tensor> leaves, std::span<const std::string> paths) {
   std::string text;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const std::string path = path_of(i);
     if (i > 0) text += '\n';
-    text += path.empty() ? text_of(leaves[i]) : path + ": " + text_of(leaves[i]);
+    text += paths[i].empty() ? text_of(leaves[i]) : paths[i] + ": " + text_of(leaves[i]);
   }
   return text;
 }

@@ -403,10 +403,12 @@ void no_room_for_elements(const Tensor& t, CallSite where) {
        "vt::Tensor::to_vector: there is no memory for the elements of " + aval_of(t).str(), where);
 }
 
+CallSite line_of(const Tensor& t) { return t.defined() ? node_of(t)->where : CallSite{}; }
+
 bool truth_of(const Tensor& t) {
   if (!t.defined())
     fail(ErrorKind::value, "vt::Tensor: the truth of an empty Tensor was asked for", {});
-  const CallSite made = node_of(t)->where;
+  const CallSite made = line_of(t);
   if (t.size() != 1)
     fail(ErrorKind::shape,
          "vt::Tensor: " + aval_of(t).str() +

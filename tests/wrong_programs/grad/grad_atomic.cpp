@@ -1,4 +1,4 @@
-// expect: a struct that cannot be copied
+// expect: a class that cannot be copied
 #include <atomic>
 
 #include <vt/vt.hpp>

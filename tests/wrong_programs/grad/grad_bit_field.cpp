@@ -1,4 +1,4 @@
-// expect: a reference or a bit-field
+// expect: a reference, a std::span or a bit-field
 #include <vt/vt.hpp>
 struct P {
   vt::Tensor a;

@@ -1,4 +1,4 @@
-// expect: is or holds an Eigen matrix
+// expect: holds an Eigen matrix
 #include <vt/vt.hpp>
 // Stands for one of Eigen: that need not be installed.
 struct Matrix {

@@ -1,4 +1,4 @@
-// expect: a struct that cannot be copied
+// expect: a class that cannot be copied
 #include <vt/vt.hpp>
 struct P {
   std::unique_ptr<vt::Tensor> a;

@@ -2,6 +2,6 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::scan([](vt::Tensor c, vt::Tensor x) { return std::pair(c, std::make_shared<int>(1)); },
+  vt::scan([](vt::Tensor c, vt::Tensor x) { return std::pair(c, std::weak_ptr<int>()); },
            vt::tensor(0.0), vt::arange(3));
 }

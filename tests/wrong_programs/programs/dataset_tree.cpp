@@ -1,4 +1,4 @@
 // expect: vt::Dataset: an argument or result is or holds a pointer
 #include <vt/vt.hpp>
 
-int main() { vt::Dataset data(std::make_shared<int>(1)); }
+int main() { vt::Dataset data(std::weak_ptr<int>{}); }

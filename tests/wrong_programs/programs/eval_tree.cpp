@@ -1,4 +1,4 @@
 // expect: vt::eval: an argument or result is or holds a pointer
 #include <vt/vt.hpp>
 
-int main() { vt::eval(std::make_shared<int>(1)); }
+int main() { vt::eval(std::weak_ptr<int>()); }

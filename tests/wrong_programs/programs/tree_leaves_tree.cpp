@@ -1,4 +1,4 @@
 // expect: vt::tree_leaves: an argument or result is or holds a pointer
 #include <vt/vt.hpp>
 
-int main() { vt::tree_leaves(std::make_shared<int>(1)); }
+int main() { vt::tree_leaves(std::weak_ptr<int>()); }

@@ -2,5 +2,5 @@
 #include <vt/vt.hpp>
 
 int main() {
-  vt::tree_map([](vt::Tensor a) { return a; }, std::make_shared<int>(1));
+  vt::tree_map([](vt::Tensor a) { return a; }, std::weak_ptr<int>());
 }

@@ -1,4 +1,4 @@
 // expect: vt::psum and the other collectives: an argument or result is or holds a pointer
 #include <vt/vt.hpp>
 
-int main() { vt::psum(std::make_shared<int>(1), "b"); }
+int main() { vt::psum(std::weak_ptr<int>(), "b"); }

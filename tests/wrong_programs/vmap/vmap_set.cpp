@@ -1,4 +1,4 @@
-// expect: an unordered map or a set
+// expect: is or holds a set
 #include <set>
 
 #include <vt/vt.hpp>

@@ -139,17 +139,19 @@ void take_wide_numbers(Record extra, std::initializer_list<std::uint64_t*> numbe
   }
 }
 
-/// The next entry of the directory, which begins at `at`; `at` is moved behind it.
-Member entry_of(Record directory, std::size_t& at, const FileUse& use) {
+/// The next entry of the directory, which reaches from `at` to `end`; `at` is moved behind it.
+Member entry_of(const InputFile& file, std::uint64_t& at, std::uint64_t end, const FileUse& use) {
   constexpr std::size_t fixed = 46;
-  const std::size_t left = directory.bytes.size() - at;
-  const Record entry{directory.bytes.substr(at)};
-  if (left < fixed || entry.four(0) != 0x02014b50) use.refuse("the directory is damaged");
+  if (end - at < fixed) use.refuse("the directory is damaged");
+  const std::string text = text_of(file, at, fixed, use);
+  const Record entry{text};
   const std::size_t name = entry.two(28), extra = entry.two(30), comment = entry.two(32);
-  if (name + extra + comment > left - fixed) use.refuse("the directory is damaged");
+  if (entry.four(0) != 0x02014b50 || name + extra + comment > end - at - fixed)
+    use.refuse("the directory is damaged");
+  const std::string rest = text_of(file, at + fixed, name + extra, use);
   at += fixed + name + extra + comment;
   Member m;
-  m.name = entry.bytes.substr(fixed, name);
+  m.name = rest.substr(0, name);
   m.flags = entry.two(8);
   m.method = entry.two(10);
   m.crc = entry.four(16);
@@ -159,20 +161,18 @@ Member entry_of(Record directory, std::size_t& at, const FileUse& use) {
   const FileUse its = use.of("member", m.name);
   if (m.name.empty() || m.name.find('\0') != std::string::npos || !is_utf8(m.name))
     its.refuse("the name is empty, or no UTF-8, or holds a NUL");
-  std::uint64_t disk = entry.two(34);
-  take_wide_numbers({entry.bytes.substr(fixed + name, extra)}, {&m.size, &m.stored, &m.offset},
-                    its);
-  if (disk != 0) its.refuse("it is said to be in another file of several");
+  take_wide_numbers({std::string_view(rest).substr(name)}, {&m.size, &m.stored, &m.offset}, its);
+  if (entry.two(34) != 0) its.refuse("it is said to be in another file of several");
   return m;
 }
 
 Vec<Member> read_directory(const InputFile& file, const FileUse& use) {
   const Place place = place_of_directory(file, use);
-  const std::string text = text_of(file, place.offset, place.size, use);
   Vec<Member> members;
-  std::size_t at = 0;
-  for (std::uint64_t i = 0; i < place.members; ++i) members.push_back(entry_of({text}, at, use));
-  if (at != text.size()) use.refuse("the directory holds more than its members");
+  std::uint64_t at = place.offset;
+  const std::uint64_t end = at + place.size;
+  for (std::uint64_t i = 0; i < place.members; ++i) members.push_back(entry_of(file, at, end, use));
+  if (at != end) use.refuse("the directory holds more than its members");
 
   std::vector<std::size_t> order(members.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

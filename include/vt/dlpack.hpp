@@ -4,7 +4,9 @@
 
 #include <vt/tensor.hpp>
 
-struct DLManagedTensor;  // of dlpack.h (version 0.x), which only the caller needs
+// of dlpack.h, which only the caller needs
+struct DLManagedTensor;           // versions 0.x
+struct DLManagedTensorVersioned;  // versions 1.x
 
 namespace vt {
 
@@ -14,9 +16,18 @@ namespace vt {
 /// Throws: Error(value) for memory that is not the host's, DLPack's vector types, and dtypes that
 /// vt does not have.
 [[nodiscard]] Tensor from_dlpack(DLManagedTensor* managed, CallSite where = CallSite::here());
+/// The same for DLPack 1.x. Its flags (memory that is read-only, or copied) make no difference.
+/// Throws: also Error(value) for another major version, of which nothing but the deleter is used.
+[[nodiscard]] Tensor from_dlpack(DLManagedTensorVersioned* managed,
+                                 CallSite where = CallSite::here());
 
 /// A DLPack view of the value, which keeps the memory alive until its consumer calls the deleter.
 /// Forces evaluation. The consumer must not write to it: vt's values never change.
 [[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& t, CallSite where = CallSite::here());
+
+/// The same for DLPack 1.x, marked as read-only: `np.from_dlpack` makes of it an array that cannot
+/// be written to. Its capsule has the name "dltensor_versioned".
+[[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& t,
+                                                            CallSite where = CallSite::here());
 
 }  // namespace vt

@@ -17,6 +17,8 @@ namespace detail {
 /// Throws: Error(shape) as `t` is no Eigen object of these extents; −1 stands for any.
 [[noreturn]] void not_of_eigen(const Tensor& t, std::int64_t rows, std::int64_t columns,
                                const char* function, CallSite where);
+/// Throws: Error(tracer) inside of a transform, where what becomes of a matrix is a constant.
+void refuse_tracer(const Tensor& t, CallSite where);
 /// The numbers of `indices`, which are checked: see to_eigen_sparse.
 std::vector<std::int64_t> coordinates(const Tensor& indices, const Tensor& values,
                                       std::int64_t rows, std::int64_t columns, CallSite where);
@@ -52,6 +54,7 @@ struct EigenAccess<M, true> {
     constexpr auto rows = static_cast<std::int64_t>(M::RowsAtCompileTime),
                    columns = static_cast<std::int64_t>(M::ColsAtCompileTime);
     const CallSite where = line_of(t);
+    refuse_tracer(t, where);
     if (t.rank(where) > 2) not_of_eigen(t, rows, columns, "vt::Tensor to Eigen", where);
     // A list of numbers is a row where the type is one.
     const bool is_row = M::RowsAtCompileTime == 1 && t.rank() == 1;

@@ -20,12 +20,16 @@ struct GraphBody;
 class Graph {
  public:
   Graph() = default;
-  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {})
-      : body_(std::move(body)), captured_(std::move(captured)) {}
+  Graph(std::shared_ptr<const detail::GraphBody> body, std::vector<Tensor> captured = {},
+        std::vector<std::string> input_names = {})
+      : body_(std::move(body)),
+        captured_(std::move(captured)),
+        input_names_(std::move(input_names)) {}
 
   /// Stable text, one equation a line; `lines` adds the user's file and line to each. A number
   /// stands where it is read, with its dtype where the other operands do not show it:
-  /// `c:f32[3] = mul 0.5 b`.
+  /// `c:f32[3] = mul 0.5 b`. Where arguments are trees, their paths stand below the inputs:
+  /// `a: argument 0 .weights`.
   std::string str(bool lines = false) const;
   /// Graphviz text.
   std::string to_dot() const;
@@ -42,6 +46,7 @@ class Graph {
  private:
   std::shared_ptr<const detail::GraphBody> body_;
   std::vector<Tensor> captured_;
+  std::vector<std::string> input_names_;  ///< of the first inputs, if any has a path
 };
 
 std::ostream& operator<<(std::ostream&, const Graph&);

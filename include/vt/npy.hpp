@@ -1,6 +1,7 @@
-// NumPy's .npy files: `load_npy` and `save_npy`.
+// NumPy's .npy and .npz files: `load_npy`, `save_npy`, `load_npz`.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include <vt/tensor.hpp>
@@ -19,5 +20,14 @@ namespace vt {
 /// followed. Forces evaluation. bf16, which NumPy has not, is refused.
 /// Throws: Error(io) naming the file.
 void save_npy(const std::string& path, const Tensor& t, CallSite where = CallSite::here());
+
+/// The arrays of the .npz file at `path`, by name (without ".npy"): what `np.savez` and
+/// `np.savez_compressed` write, also to a stream, with arrays as `load_npy` reads. What is
+/// compressed needs the system's zlib (libz.so.1), which is loaded then; `VT_ZLIB_LIBRARY` names
+/// another one. `np.load` gives the bytes of a member that is no .npy file; here it is refused.
+/// Throws: Error(io) naming the file, the member and what is wrong: damage of any kind (each
+/// CRC-32 is compared), encryption, other methods of compression.
+[[nodiscard]] std::map<std::string, Tensor> load_npz(const std::string& path,
+                                                     CallSite where = CallSite::here());
 
 }  // namespace vt

@@ -232,14 +232,14 @@ template <class T>
   return detail::with_leaves(tree, detail::zeros_like_leaves(tree_leaves(tree), where));
 }
 
-/// a·x + y, Tensor by Tensor, of two trees that are built alike; numbers are those of `x`.
+/// a·x + y, Tensor by Tensor, of two trees that are built alike; numbers are those of `y`.
 /// Shapes: a: a scalar, or what broadcasts with each Tensor.
 /// Throws: Error(tree) if they are not built alike.
 template <class T>
 [[nodiscard]] T tree_axpy(const Operand& a, const T& x, const T& y,
                           CallSite where = CallSite::here()) {
   detail::check_alike("vt::tree_axpy", x, y, where);
-  return detail::with_leaves(x, detail::axpy_of_leaves(a, tree_leaves(x), tree_leaves(y), where));
+  return detail::with_leaves(y, detail::axpy_of_leaves(a, tree_leaves(x), tree_leaves(y), where));
 }
 
 namespace detail {

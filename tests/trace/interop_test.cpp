@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <type_traits>
 #include <vt/vt.hpp>
 
 #include "support/message.hpp"
@@ -23,6 +24,18 @@ struct DLManagedTensor {
   std::uint64_t byte_offset;
   void* context;
   void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  std::uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  void* data;
+  std::int32_t device_type, device_id, ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
 };
 
 namespace {
@@ -177,17 +190,32 @@ TEST_F(Interop, SavingKeepsTheModeAndFollowsNoLink) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 3);
 }
 
-DLManagedTensor foreign(float* data, std::int64_t* shape, std::int64_t* strides, int ndim) {
-  freed = 0;
-  return {data, 1,     0,       ndim, 2,       32,
-          1,    shape, strides, 0,    nullptr, [](DLManagedTensor*) { ++freed; }};
-}
+// Both forms of DLPack hold the same array.
+template <class M>
+struct DlPack : testing::Test {
+  static M foreign(float* data, std::int64_t* shape, std::int64_t* strides, int ndim) {
+    freed = 0;
+    M m{};
+    m.data = data, m.shape = shape, m.strides = strides, m.ndim = ndim;
+    m.device_type = 1, m.code = 2, m.bits = 32, m.lanes = 1;
+    m.deleter = [](M*) { ++freed; };
+    if constexpr (is_versioned) m.major = 1, m.minor = 3;
+    return m;
+  }
+  static M* view_of(const vt::Tensor& t) {
+    if constexpr (is_versioned) return vt::to_dlpack_versioned(t);
+    else return vt::to_dlpack(t);
+  }
+  static constexpr bool is_versioned = std::is_same_v<M, DLManagedTensorVersioned>;
+};
+using Forms = testing::Types<DLManagedTensor, DLManagedTensorVersioned>;
+TYPED_TEST_SUITE(DlPack, Forms);
 
-TEST(DlPack, ContiguousMemoryIsSharedAndFreedOnce) {
+TYPED_TEST(DlPack, ContiguousMemoryIsSharedAndFreedOnce) {
   float data[] = {1, 2, 3, 4, 5, 6};
   std::int64_t shape[] = {2, 3}, strides[] = {3, 1};
   for (std::int64_t* s : {static_cast<std::int64_t*>(nullptr), strides}) {
-    DLManagedTensor m = foreign(data, shape, s, 2);
+    TypeParam m = this->foreign(data, shape, s, 2);
     {
       const vt::Tensor t = vt::from_dlpack(&m);
       EXPECT_EQ(t.data<float>().data(), data);
@@ -199,53 +227,54 @@ TEST(DlPack, ContiguousMemoryIsSharedAndFreedOnce) {
   }
 }
 
-TEST(DlPack, StridesAndOffsetsAreCopied) {
+TYPED_TEST(DlPack, StridesAndOffsetsAreCopied) {
   float data[] = {0, 1, 2, 3, 4, 5, 6};
   std::int64_t shape[] = {3, 2}, strides[] = {1, 3};
-  DLManagedTensor m = foreign(data, shape, strides, 2);
+  TypeParam m = this->foreign(data, shape, strides, 2);
   m.byte_offset = sizeof(float);
   const vt::Tensor t = vt::from_dlpack(&m);
   EXPECT_EQ(freed, 1);
   EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   std::int64_t back[] = {-1};
   std::int64_t three[] = {3};
-  DLManagedTensor r = foreign(data + 2, three, back, 1);
-  EXPECT_EQ(vt::from_dlpack(&r).to_vector<float>(), (std::vector<float>{2, 1, 0}));
+  TypeParam r = this->foreign(data + 2, three, back, 1);
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(&r)).to_vector<float>(), (std::vector<float>{2, 1, 0}));
 }
 
-TEST(DlPack, IterationTripOfEveryDtype) {
+TYPED_TEST(DlPack, IterationTripOfEveryDtype) {
   using enum vt::DType;
   for (vt::DType d : {bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64}) {
     const vt::Tensor x = vt::arange(6).reshape({3, 2}).astype(d);
-    DLManagedTensor* view = vt::to_dlpack(x);
+    TypeParam* view = this->view_of(x);
     EXPECT_EQ(view->ndim, 2);
     EXPECT_EQ(view->bits, vt::size_of(d) * 8);
     const vt::Tensor y = vt::from_dlpack(view);
     EXPECT_EQ(y.dtype(), d);
     EXPECT_EQ(y.to_vector<double>(), x.to_vector<double>());
   }
-  EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::tensor(2.5))).item<double>(), 2.5);
-  EXPECT_EQ(vt::from_dlpack(vt::to_dlpack(vt::zeros({0, 4}))).shape(), (vt::Shape{0, 4}));
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(this->view_of(vt::tensor(2.5)))).item<double>(), 2.5);
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(this->view_of(vt::zeros({0, 4})))).shape(),
+            (vt::Shape{0, 4}));
 }
 
-TEST(DlPack, BoolsAreZeroOrOne) {
+TYPED_TEST(DlPack, BoolsAreZeroOrOne) {
   std::uint8_t bytes[] = {0, 1, 2, 255, 0, 128};
   std::int64_t shape[] = {6}, three[] = {3}, strides[] = {2};
-  DLManagedTensor m = foreign(nullptr, shape, nullptr, 1);
+  TypeParam m = this->foreign(nullptr, shape, nullptr, 1);
   m.data = bytes, m.code = 6, m.bits = 8;
-  EXPECT_EQ(vt::sum(vt::from_dlpack(&m).astype(vt::i32)).item<int>(), 4);
+  EXPECT_EQ(vt::sum(vt::Tensor(vt::from_dlpack(&m)).astype(vt::i32)).item<int>(), 4);
   m.shape = three, m.strides = strides;
-  EXPECT_EQ(vt::sum(vt::from_dlpack(&m).astype(vt::i32)).item<int>(), 1);
+  EXPECT_EQ(vt::sum(vt::Tensor(vt::from_dlpack(&m)).astype(vt::i32)).item<int>(), 1);
 }
 
-TEST(DlPack, BadArraysAreRefused) {
+TYPED_TEST(DlPack, BadArraysAreRefused) {
   float data[] = {1};
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   std::int64_t one[] = {1}, negative[] = {-2}, huge[] = {most, most}, large[] = {most / 4},
                far[] = {most / 2, 1}, two[] = {2, 2}, least[] = {-most - 1, 1};
   const auto refusal = [&](std::int64_t* shape, std::int64_t* strides, int ndim, float* at,
                            std::uint64_t offset = 0) {
-    DLManagedTensor m = foreign(at, shape, strides, ndim);
+    TypeParam m = this->foreign(at, shape, strides, ndim);
     m.byte_offset = offset;
     const std::string text = message([&] { (void)vt::from_dlpack(&m); });
     EXPECT_EQ(freed, 1);
@@ -268,27 +297,80 @@ TEST(DlPack, BadArraysAreRefused) {
             std::string::npos);
   EXPECT_NE(refusal(one, nullptr, 1, data, 1).find("not aligned"), std::string::npos);
   std::int64_t any_stride[] = {most};  // of an axis of one element: it is not read
-  DLManagedTensor single = foreign(data, one, any_stride, 1);
-  EXPECT_EQ(vt::from_dlpack(&single).item<float>(), 1);
+  TypeParam single = this->foreign(data, one, any_stride, 1);
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(&single)).item<float>(), 1);
   std::int64_t none[] = {0};
-  DLManagedTensor empty = foreign(nullptr, none, nullptr, 1);
-  EXPECT_EQ(vt::from_dlpack(&empty).shape(), vt::Shape{0});
+  TypeParam empty = this->foreign(nullptr, none, nullptr, 1);
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(&empty)).shape(), vt::Shape{0});
 }
 
-TEST(DlPack, RefusalsStillFree) {
+TYPED_TEST(DlPack, RefusalsStillFree) {
   float data[] = {1};
   std::int64_t shape[] = {1};
-  DLManagedTensor m = foreign(data, shape, nullptr, 1);
+  TypeParam m = this->foreign(data, shape, nullptr, 1);
   m.device_type = 2;
   EXPECT_NE(message([&] { (void)vt::from_dlpack(&m); }).find("device type 2"), std::string::npos);
   EXPECT_EQ(freed, 1);
-  m = foreign(data, shape, nullptr, 1);
+  m = this->foreign(data, shape, nullptr, 1);
   m.code = 5;
   EXPECT_NE(message([&] { (void)vt::from_dlpack(&m); }).find("type code 5 of 32 bits"),
             std::string::npos);
   EXPECT_EQ(freed, 1);
-  EXPECT_NE(message([] { (void)vt::from_dlpack(nullptr); }).find("null pointer"),
-            std::string::npos);
+  EXPECT_NE(
+      message([] { (void)vt::from_dlpack(static_cast<TypeParam*>(nullptr)); }).find("null pointer"),
+      std::string::npos);
+}
+
+TYPED_TEST(DlPack, AViewKeepsTheMemoryAndSaysWhereItLies) {
+  TypeParam* view = this->view_of(vt::arange(24, vt::f32).reshape({2, 3, 4}) + 1);
+  EXPECT_EQ(static_cast<const float*>(view->data)[23], 24);
+  EXPECT_EQ(std::vector<std::int64_t>(view->shape, view->shape + 3),
+            (std::vector<std::int64_t>{2, 3, 4}));
+  EXPECT_EQ(std::vector<std::int64_t>(view->strides, view->strides + 3),
+            (std::vector<std::int64_t>{12, 4, 1}));
+  EXPECT_EQ(view->byte_offset, 0u);
+  view->deleter(view);  // AddressSanitizer's part sees whether all is freed
+}
+
+TYPED_TEST(DlPack, AnArrayWithoutDeleter) {
+  float data[] = {1, 2};
+  std::int64_t shape[] = {2};
+  TypeParam m = this->foreign(data, shape, nullptr, 1);
+  m.deleter = nullptr;
+  EXPECT_EQ(vt::Tensor(vt::from_dlpack(&m)).to_vector<float>(), (std::vector<float>{1, 2}));
+}
+
+TEST(DlPackVersioned, OfAnotherMajorVersionOnlyTheDeleterIsUsed) {
+  for (const std::uint32_t major : {0u, 2u}) {
+    DLManagedTensorVersioned m =
+        DlPack<DLManagedTensorVersioned>::foreign(nullptr, nullptr, nullptr, -1);
+    m.major = major, m.minor = 7;
+    m.flags = ~std::uint64_t{0};
+    EXPECT_NE(message([&] {
+                (void)vt::from_dlpack(&m);
+              }).find("DLPack " + std::to_string(major) + ".7; only versions 1.x"),
+              std::string::npos);
+    EXPECT_EQ(freed, 1);
+  }
+}
+
+TEST(DlPackVersioned, ViewsAreReadOnlyAndFlagsOfOthersMakeNoDifference) {
+  DLManagedTensorVersioned* view = vt::to_dlpack_versioned(vt::ones({2}));
+  EXPECT_EQ(view->major, 1u);
+  EXPECT_EQ(view->flags, 1u);
+  view->deleter(view);
+  float data[] = {1, 2};
+  std::int64_t shape[] = {2};
+  for (const std::uint64_t flags : {0u, 1u, 2u, 3u, 64u}) {
+    DLManagedTensorVersioned m = DlPack<DLManagedTensorVersioned>::foreign(data, shape, nullptr, 1);
+    m.flags = flags, m.minor = 99;
+    {
+      const vt::Tensor t = vt::from_dlpack(&m);
+      EXPECT_EQ(t.data<float>().data(), data);
+      EXPECT_EQ(freed, 0);
+    }
+    EXPECT_EQ(freed, 1);
+  }
 }
 
 }  // namespace

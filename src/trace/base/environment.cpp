@@ -25,7 +25,8 @@ constexpr std::string_view known[] = {"VT_AUTOBATCH",    "VT_BACKEND",       "VT
                                       "VT_DUMP",         "VT_GDB",           "VT_LANES",
                                       "VT_LLVM_LIBRARY", "VT_MACHINE",       "VT_MEMORY_LIMIT",
                                       "VT_NUM_THREADS",  "VT_NVRTC_LIBRARY", "VT_PERF",
-                                      "VT_TF32",         "VT_TIERS",         "VT_TRACE"};
+                                      "VT_TF32",         "VT_TIERS",         "VT_TRACE",
+                                      "VT_ZLIB_LIBRARY"};
 
 }  // namespace settings
 

@@ -55,7 +55,7 @@ class NoSizeSignal {
   bool was_pending_ = false;
 };
 
-int write_parts(int file, std::initializer_list<std::string_view> parts) {
+int write_parts(int file, std::span<const std::string_view> parts) {
   for (std::string_view part : parts)
     if (const int wrong = write_all(file, part)) return wrong;
   return 0;
@@ -73,15 +73,15 @@ std::string name_beside(const std::string& path) {
   return path.substr(0, path.rfind('/') + 1) + name;  // without a slash: in the current folder
 }
 
-int write_in_place(const std::string& path, std::initializer_list<std::string_view> parts) {
+int write_in_place(const std::string& path, std::span<const std::string_view> parts) {
   Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
   if (file.number < 0) return errno;
   const int wrong = write_parts(file.number, parts);
   return wrong ? wrong : file.close();
 }
 
-int write_new(Descriptor& file, std::initializer_list<std::string_view> parts,
-              const struct stat* old, Lasting lasting) {
+int write_new(Descriptor& file, std::span<const std::string_view> parts, const struct stat* old,
+              Lasting lasting) {
   if (old && ::fchmod(file.number, old->st_mode & 07777) != 0) return errno;
   if (const int wrong = write_parts(file.number, parts)) return wrong;
   // Some file systems know no fsync; what they say then is not that writing failed.
@@ -104,8 +104,7 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
-int write_file(const std::string& path, std::initializer_list<std::string_view> parts,
-               Lasting lasting) {
+int write_file(const std::string& path, std::span<const std::string_view> parts, Lasting lasting) {
   using namespace written;
   struct stat old{};
   const bool there = ::stat(path.c_str(), &old) == 0;

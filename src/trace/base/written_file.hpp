@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,11 @@ enum class Lasting { no, yes };
 /// renamed. Of several writers the last one wins. The mode of a file that was there is kept; a link
 /// is replaced, not followed; what is no file (a pipe, a terminal) is written to. `yes`: it is on
 /// the disk before it takes the old one's place, for what cannot be made again.
-int write_file(const std::string& path, std::initializer_list<std::string_view> parts,
+int write_file(const std::string& path, std::span<const std::string_view> parts,
                Lasting = Lasting::yes);
+inline int write_file(const std::string& path, std::initializer_list<std::string_view> parts,
+                      Lasting lasting = Lasting::yes) {
+  return write_file(path, std::span<const std::string_view>(parts.begin(), parts.size()), lasting);
+}
 
 }  // namespace vt::detail

@@ -6,6 +6,7 @@
 #include <vt/tensor.hpp>
 
 #include "../record/node.hpp"
+#include "../record/thread_state.hpp"
 
 namespace vt::detail {
 
@@ -17,6 +18,17 @@ namespace vt::detail {
                                  : "with the elements of " + extent(rows) + "×" + extent(columns);
   fail(ErrorKind::shape,
        formatted("{}: a Tensor {} is wanted, not {}", function, wanted, aval_of(t).str()), where);
+}
+
+void refuse_tracer(const Tensor& t, CallSite where) {
+  if (!t.defined() || node_of(t)->level == 0) return;
+  const ScopeState& scope =
+      thread_state().scopes[static_cast<std::size_t>(node_of(t)->level) - 1];
+  fail(ErrorKind::tracer,
+       formatted("vt::Tensor to Eigen: {} has no value of its own inside of {}: write the function "
+                 "over vt::Tensor; vt::as_eigen looks at values where they are known",
+                 aval_of(t).str(), scope.transform),
+       where);
 }
 
 std::vector<std::int64_t> coordinates(const Tensor& indices, const Tensor& values,

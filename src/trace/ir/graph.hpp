@@ -77,9 +77,11 @@ struct GraphBody {
 
 /// "sin", with the parameters as the printer shows them: "reduce_sum[axes=(0,)]".
 std::string describe(Op, const ParamsRef&);
-/// Stable text of a Graph; `lines` adds the user's file (base name) and line to each equation.
-std::string to_text(const GraphBody&, bool lines = false);
-std::string to_dot_text(const GraphBody&);
+/// Stable text of a Graph; `lines` adds the user's file (base name) and line to each equation,
+/// `input_names` what the first inputs are.
+std::string to_text(const GraphBody&, bool lines = false,
+                    std::span<const std::string> input_names = {});
+std::string to_dot_text(const GraphBody&, std::span<const std::string> input_names = {});
 
 /// Throws Error naming the first fault: a Var used before it is defined, a shape that its rule does
 /// not give … Shows the equations around it. Bodies that are `known` to be well formed are not gone

@@ -55,6 +55,8 @@ template <class... A>
 inline constexpr bool are_texts = (std::is_convertible_v<const A&, TextArgument> && ...);
 void print_flat(const TextFormat&, const PrintOptions&, std::span<const TextArgument>);
 void check_flat(const Operand& holds, const TextFormat&, std::span<const TextArgument>);
+void check_leaves_finite(std::span<const Tensor> leaves, std::span<const std::string> paths,
+                         CallSite where);
 
 }  // namespace detail
 
@@ -93,6 +95,16 @@ void check(Operand holds, TextFormat format, const A&... values) {
     const detail::TextArgument arguments[] = {values..., detail::TextArgument("")};
     detail::check_flat(holds, format, {arguments, sizeof...(A)});
   }
+}
+
+/// Throws Error(check), as check does, unless all numbers of a tree's Tensors are finite; it names
+/// the first Tensor that holds NaN or an infinity. For compiled functions, at any place in them.
+template <class T>
+void check_finite(const T& tree, CallSite where = CallSite::here()) {
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::check_finite", Check);
+  if constexpr (Check::holds)
+    detail::check_leaves_finite(tree_leaves(tree), tree_paths(tree), where);
 }
 
 /// Options of callback and pure_callback.

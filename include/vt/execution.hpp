@@ -53,6 +53,28 @@ class DefaultDType {
   DType before_;
 };
 
+/// Options of DebugNans.
+struct DebugNansOptions {
+  bool infinities = false;  ///< they are looked for as NaN is
+};
+/// While one lives, a NaN that is looked at on this thread (by item, to_vector, data, if, as_eigen,
+/// …) is an error that tells where it came from: the op that made it of operands without one, its
+/// operands there and the user's line, the iteration and the lane, or the argument that brought it.
+/// A NaN that nobody looks at (`where(x > 0, log(x), 0)`) is silent. Programs run as they are; what
+/// gave a NaN is run again from what it read, on the interpreter, and nothing with effects. For
+/// that its inputs are kept, also those that are donated. `VT_DEBUG_NANS=1` does it for all threads
+/// from the beginning. They nest: the innermost counts.
+class DebugNans {
+ public:
+  explicit DebugNans(DebugNansOptions options = {});
+  ~DebugNans();
+  DebugNans(const DebugNans&) = delete;
+  DebugNans& operator=(const DebugNans&) = delete;
+
+ private:
+  bool was_on_, had_infinities_;
+};
+
 /// What happened since the process began (or since `reset_stats`), over all threads.
 struct Stats {
   std::uint64_t programs = 0;          ///< Graphs fused and planned

@@ -365,7 +365,10 @@ template <class F>
           return detail::Refused();
         } else {
           auto g = detail::tree_function(f, detail::own(arguments...));
-          return detail::make_graph_flat(g.flat(), g.leaves(), where);
+          std::vector<std::string> names;
+          if constexpr (!(std::is_same_v<detail::Owned<A>, Tensor> && ...))
+            names = detail::argument_names(g.arguments());
+          return detail::make_graph_flat(g.flat(), g.leaves(), std::move(names), where);
         }
       });
 }

@@ -1,10 +1,12 @@
-// NumPy's .npy and .npz files: `load_npy`, `save_npy`, `load_npz`.
+// NumPy's files: .npy with one array, .npz with several or with a tree.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
-#include <vt/tensor.hpp>
+#include <vt/detail/npz.hpp>
+#include <vt/tree.hpp>
 
 namespace vt {
 
@@ -14,11 +16,10 @@ namespace vt {
 [[nodiscard]] Tensor load_npy(const std::string& path, CallSite where = CallSite::here());
 
 /// Writes `t` to `path` in C order (format version 1.0 or 2.0). The file is written beside it,
-/// forced to the disk and
-/// renamed: a reader sees the old one or the new one, whole, also where several threads or
-/// processes save to one path. The mode of a file that is there is kept; a link is replaced, not
-/// followed. Forces evaluation. bf16, which NumPy has not, is refused.
-/// Throws: Error(io) naming the file.
+/// forced to the disk and renamed: a reader sees the old one or the new one, whole, also where
+/// several threads or processes save to one path. The mode of a file that is there is kept; a link
+/// is replaced, not followed. Forces evaluation. bf16, which NumPy has not, is refused. Throws:
+/// Error(io) naming the file.
 void save_npy(const std::string& path, const Tensor& t, CallSite where = CallSite::here());
 
 /// The arrays of the .npz file at `path`, by name (without ".npy"): what `np.savez` and
@@ -29,5 +30,113 @@ void save_npy(const std::string& path, const Tensor& t, CallSite where = CallSit
 /// CRC-32 is compared), encryption, other methods of compression.
 [[nodiscard]] std::map<std::string, Tensor> load_npz(const std::string& path,
                                                      CallSite where = CallSite::here());
+
+namespace detail {
+/// What a file shall hold for a part of a tree.
+struct NpzPart {
+  std::string name;
+  std::optional<NpzFile::Form> form;  ///< nothing: anything
+  bool is_number = false;             ///< of any dtype that it fits
+};
+/// The name of the part at a path.
+std::string npz_name(const std::string& path);
+/// Throws: Error(io) that names what differs, unless the file has exactly these parts.
+void check_npz(const NpzFile& file, std::span<const NpzPart> parts, const std::string& path,
+               CallSite where);
+/// A scalar, as `dtype`. Throws: Error(io) unless the file has one that fits.
+Tensor npz_number(const NpzFile& file, const std::string& name, DType dtype,
+                  const std::string& path, CallSite where);
+
+/// visit(part, name) for each Tensor, number, enum and list of bools of a tree.
+template <class T, class Visit>
+void for_each_stored(T& tree, const std::string& path, Visit&& visit) {
+  using Plain = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Plain, Tensor> || Number<Plain> || std::is_enum_v<Plain> ||
+                is_bits<Plain>)
+    visit(tree, npz_name(path));
+  else if constexpr (!is_static<Plain>)
+    for_each_child(tree,
+                   [&](auto& child, auto&& name) { for_each_stored(child, path + name(), visit); });
+}
+/// The number that stands for a number or an enum.
+template <class T>
+struct NumberFor {
+  using type = T;
+};
+template <class T>
+  requires std::is_enum_v<T>
+struct NumberFor<T> : std::underlying_type<T> {};
+template <class T>
+using NumberOf = typename NumberFor<T>::type;
+
+template <class T>
+Tensor stored_value(const T& part) {
+  if constexpr (std::is_same_v<T, Tensor>) return part;
+  else if constexpr (std::is_enum_v<T>) return tensor(static_cast<NumberOf<T>>(part));
+  else return tensor(part);
+}
+template <class T>
+NpzPart stored_part(const T& part, const std::string& name) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    if (!part.defined()) return {name, std::nullopt};
+    return {name, NpzFile::Form{part.dtype(), part.shape()}};
+  } else if constexpr (is_bits<T>) {
+    return {name, NpzFile::Form{DType::bool_, Shape{part.size()}}};
+  } else {
+    return {name, std::nullopt, true};
+  }
+}
+}  // namespace detail
+
+/// Writes a tree to the .npz file at `path`, as save_npy writes a file: an array for each Tensor,
+/// with its path as the name ("layers[1].weights", see tree_paths; "arr_0" for a Tensor alone), and
+/// one for each number, bool, enum (as its integer) and std::vector<bool>. Texts are not written.
+/// Forces evaluation, of all at once.
+/// Throws: Error(io) naming the file, and for bf16; Error(value) for empty Tensors.
+/// Source: NumPy `savez`.
+template <class T>
+void save_npz(const std::string& path, const T& tree, CallSite where = CallSite::here()) {
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::save_npz", Check);
+  if constexpr (Check::holds) {
+    std::vector<detail::NpzEntry> entries;
+    detail::for_each_stored(tree, "", [&](const auto& part, const std::string& name) {
+      entries.push_back({name, detail::stored_value(part)});
+    });
+    detail::write_npz(path, entries, "vt::save_npz", where);
+  }
+}
+
+/// The tree that is built as `like` with what the .npz file at `path` holds. Names, dtypes and
+/// shapes of its Tensors must be those of the file, numbers must fit; a Tensor of `like` that is
+/// empty takes any array. Texts are those of `like`.
+/// Throws: Error(io) naming the file and all that differs; as load_npz for files that are damaged.
+template <class T>
+[[nodiscard]] T load_npz(const std::string& path, const T& like,
+                         CallSite where = CallSite::here()) {
+  using Check = detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::load_npz", Check);
+  T tree = detail::copied(like);
+  if constexpr (Check::holds) {
+    const detail::NpzFile file = detail::read_npz(path, "vt::load_npz", where);
+    std::vector<detail::NpzPart> parts;
+    detail::for_each_stored(like, "", [&](const auto& part, const std::string& name) {
+      parts.push_back(detail::stored_part(part, name));
+    });
+    detail::check_npz(file, parts, path, where);
+    detail::for_each_stored(tree, "", [&]<class P>(P& part, const std::string& name) {
+      if constexpr (std::is_same_v<P, Tensor>) {
+        part = file.read(name);
+      } else if constexpr (detail::is_bits<P>) {
+        part = file.read(name).to_vector<bool>(where);
+      } else if constexpr (!std::is_const_v<P>) {
+        using N = detail::NumberOf<P>;
+        const Tensor number = detail::npz_number(file, name, dtype_of<N>(), path, where);
+        part = static_cast<P>(number.item<N>(where));
+      }
+    });
+  }
+  return tree;
+}
 
 }  // namespace vt

@@ -326,6 +326,31 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
   return kept;
 }
 
+namespace jit_program {
+
+/// What a program reads, as it is before it runs: copies of what it writes over.
+Vec<BufferRef> kept_inputs(const Executable& program, std::span<const BufferRef> inputs) {
+  Vec<BufferRef> kept(inputs.begin(), inputs.end());
+  for (const std::size_t i : program.overwritten()) {
+    const BufferRef host = on_host(kept[i]);
+    BufferRef copy = allocate(host->bytes, "vt::DebugNans");
+    if (host->bytes) std::memcpy(copy->data, host->data, host->bytes);
+    copy->not_finite = kept[i]->not_finite;
+    kept[i] = std::move(copy);
+  }
+  return kept;
+}
+std::string input_name(std::size_t i, std::size_t arguments, const StaticKey& key, CallSite where) {
+  const std::string line = at(where);
+  const std::string of = " of the function jitted" + (line.empty() ? line : line.substr(1));
+  if (i >= arguments) return "a value captured or a variable" + of;
+  NamedParts parts;
+  if (key.describe && key.arguments) key.describe(key.arguments, parts);
+  return (i < parts.leaves.size() ? parts.leaves[i] : "argument " + std::to_string(i)) + of;
+}
+
+}  // namespace jit_program
+
 std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const StaticKey& static_key,
                                    const FlatFunction& f, FunctionRef<std::shared_ptr<void>()> keep,
                                    std::shared_ptr<void>& kept, CallSite where,
@@ -356,11 +381,20 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   // Variables may have been updated elsewhere.
   if (state_->device || !program->states.empty())
     for (BufferRef& b : inputs) b = moved(b, program->device);
+  Vec<BufferRef> kept_inputs;  // of a run that DebugNans may have to look at again
+  if (watches_nans())
+    kept_inputs = jit_program::kept_inputs(*program->executable, {inputs.data(), inputs.size()});
   if (!donated.empty())
     jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
                               program->executable->overwritten(), where);
   Vec<BufferRef> outputs =
       run_program(*program->executable, *program->graph, {inputs.data(), inputs.size()});
+  if (watches_nans())
+    keep_not_finite(
+        kept_inputs, outputs, *program->graph, [&] { return program->graph; },
+        [&](std::size_t i) {
+          return jit_program::input_name(i, arguments.size(), static_key, where);
+        });
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -381,7 +415,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::known(std::span<const Tensor* c
                                                        SmallVec<const void*, 16>& inputs) const {
   clear_upper_halves();
   if (!state_->recent[0].load(std::memory_order_relaxed) || thread_state().floor > 0 ||
-      default_device().kind != Device::Kind::cpu)
+      watches_nans() || default_device().kind != Device::Kind::cpu)
     return nullptr;
   const bool finite = state_->assumes_finite();
   const DType default_dtype = thread_state().default_dtype;

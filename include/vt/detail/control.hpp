@@ -150,7 +150,7 @@ struct ControlCall {
 template <class T>
 LeafName leaf_names(const char* what, const char* alone, const T& tree) {
   return [=, &tree](std::size_t leaf) {
-    const Vec<std::string> paths = leaf_paths(tree);
+    const std::vector<std::string> paths = leaf_paths(tree);
     return paths[leaf].empty() ? std::string(alone) : what + (" " + paths[leaf]);
   };
 }

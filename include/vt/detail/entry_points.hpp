@@ -125,8 +125,9 @@ std::vector<Tensor> custom_vmap_flat(const FlatFunction& f, const FlatBatchRule&
 std::vector<Tensor> checkpoint_flat(const FlatFunction& f, std::span<const Tensor> arguments,
                                     CallSite);
 
-/// Records f on tracers like `arguments`.
-Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments, CallSite);
+/// Records f on tracers like `arguments`; `input_names` of them for the Graph's text, or none.
+Graph make_graph_flat(const FlatFunction&, std::span<const Tensor> arguments,
+                      std::vector<std::string> input_names, CallSite);
 /// Tensors that have only a shape and a dtype; any use of them is an error.
 std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor> arguments,
                                     CallSite);
@@ -135,7 +136,7 @@ std::vector<Tensor> eval_shape_flat(const FlatFunction&, std::span<const Tensor>
 struct NamedParts {
   /// what is static: "argument 1 .epoch" and its value as bytes
   Vec<std::pair<std::string, std::string>> fixed;
-  Vec<std::string> leaves;  ///< the Tensors, in order
+  std::vector<std::string> leaves;  ///< the Tensors, in order
 };
 /// What decides which compiled program a call uses: the static parts of the arguments as bytes.
 struct StaticKey {

@@ -139,7 +139,10 @@ class CallTrees {
   const Result& last() const { return *result_; }
 
   LeafName argument_names() const {
-    return [this](std::size_t leaf) { return argument_name(leaf, arguments_); };
+    return [this](std::size_t leaf) {
+      const std::vector<std::string> names = vt::detail::argument_names(arguments_);
+      return leaf < names.size() ? names[leaf] : std::string("argument ?");
+    };
   }
   LeafName result_names() const {
     return [this](std::size_t leaf) {

@@ -188,7 +188,7 @@ void unshare(T& tree) {
 }
 [[noreturn]] void refuse_shared_copy(const std::string& path);
 template <class T>
-Vec<std::string> leaf_paths(const T& tree);
+std::vector<std::string> leaf_paths(const T& tree);
 /// A copy in whose Tensors others may be put: it has objects of its own where pointers lead.
 /// Throws: Error(tree) where a class copies itself without its Tensors.
 template <class T>
@@ -247,7 +247,7 @@ T hollow(const T& tree) {
 
 /// The paths of all leaves, in order, like ".weights[2]".
 template <class T>
-void append_leaf_paths(Vec<std::string>& paths, const std::string& path, const T& tree) {
+void append_leaf_paths(std::vector<std::string>& paths, const std::string& path, const T& tree) {
   if constexpr (std::is_same_v<T, Tensor>) {
     paths.push_back(path);
   } else if constexpr (!is_static<T>) {
@@ -258,16 +258,16 @@ void append_leaf_paths(Vec<std::string>& paths, const std::string& path, const T
 }
 
 template <class T>
-Vec<std::string> leaf_paths(const T& tree) {
-  Vec<std::string> paths;
+std::vector<std::string> leaf_paths(const T& tree) {
+  std::vector<std::string> paths;
   append_leaf_paths(paths, "", tree);
   return paths;
 }
 
 /// Names for the leaves of an argument list: "argument 1 [0].bias".
 template <class... T>
-std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {
-  Vec<std::string> names;
+std::vector<std::string> argument_names(const std::tuple<T...>& arguments) {
+  std::vector<std::string> names;
   std::size_t index = 0;
   const auto append = [&](const auto& tree) {
     const std::size_t before = names.size();
@@ -277,11 +277,11 @@ std::string argument_name(std::size_t leaf, const std::tuple<T...>& arguments) {
       names[i] = argument + (names[i].empty() ? "" : " ") + names[i];
   };
   std::apply([&](const auto&... argument) { (append(argument), ...); }, arguments);
-  return leaf < names.size() ? names[leaf] : "argument ?";
+  return names;
 }
 template <class T>
 std::string result_name(std::size_t leaf, const T& result) {
-  const Vec<std::string> paths = leaf_paths(result);
+  const std::vector<std::string> paths = leaf_paths(result);
   return leaf < paths.size() && !paths[leaf].empty() ? "result " + paths[leaf] : "the result";
 }
 

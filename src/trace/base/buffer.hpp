@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <vt/error.hpp>
@@ -11,6 +12,8 @@
 #include "ref.hpp"
 
 namespace vt::detail {
+
+struct NanSource;
 
 struct Buffer : RefCounted {
   void* data = nullptr;
@@ -21,6 +24,8 @@ struct Buffer : RefCounted {
   Ref<Buffer> host;
   /// a value that was given away, and to whom; there are no bytes then
   CallSite donated{};
+  /// the run that made it, where DebugNans found that it is not finite
+  std::shared_ptr<const NanSource> not_finite;
   void* owner = nullptr;            ///< of borrowed memory
   void (*let_go)(void*) = nullptr;  ///< called with `owner` at the end, if there is one
   ~Buffer();

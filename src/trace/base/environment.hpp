@@ -43,6 +43,9 @@ inline std::string_view tiers_from_environment() {
 inline std::string_view machine_from_environment() {
   return word_from_environment("VT_MACHINE", {"usual"});
 }
+inline bool debug_nans_from_environment() {
+  return switch_from_environment("VT_DEBUG_NANS", false);
+}
 inline bool perf_from_environment() { return switch_from_environment("VT_PERF", false); }
 inline bool gdb_from_environment() { return switch_from_environment("VT_GDB", false); }
 inline bool tf32_from_environment() { return switch_from_environment("VT_TF32", false); }

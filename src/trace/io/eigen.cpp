@@ -22,8 +22,7 @@ namespace vt::detail {
 
 void refuse_tracer(const Tensor& t, CallSite where) {
   if (!t.defined() || node_of(t)->level == 0) return;
-  const ScopeState& scope =
-      thread_state().scopes[static_cast<std::size_t>(node_of(t)->level) - 1];
+  const ScopeState& scope = thread_state().scopes[static_cast<std::size_t>(node_of(t)->level) - 1];
   fail(ErrorKind::tracer,
        formatted("vt::Tensor to Eigen: {} has no value of its own inside of {}: write the function "
                  "over vt::Tensor; vt::as_eigen looks at values where they are known",

@@ -357,12 +357,14 @@ inline bool shown_before(const Equation& e, const GraphRef& body, Shown& shown) 
 }
 
 inline void write_graph(const GraphBody& g, const std::string& indent, bool lines, Shown& shown,
-                        std::string& out) {
+                        std::string& out, std::span<const std::string> input_names = {}) {
   need_stack({});
   const Names names(g);
   out += indent + "{ lambda";
   for (Var v : g.inputs) out += " " + names.typed(v);
   out += " .\n";
+  for (std::size_t i = 0; i < input_names.size(); ++i)
+    out += indent + "  " + names(g.inputs[i]) + ": " + input_names[i] + "\n";
   const char* lead = "  let ";
   for (const Equation& e : g.equations) {
     if (names.is_number(e)) continue;
@@ -383,7 +385,7 @@ inline void write_graph(const GraphBody& g, const std::string& indent, bool line
 
 // --- Graphviz ------------------------------------------------------------------------------------
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -398,14 +400,18 @@ class DotWriter {
  public:
   explicit DotWriter(std::string& out) : out_(out) {}
 
-  void write(const GraphBody& g, const std::string& prefix, const std::string& indent) {
+  void write(const GraphBody& g, const std::string& prefix, const std::string& indent,
+             std::span<const std::string> input_names = {}) {
     need_stack({});
     const Names names(g);
     Vec<std::string> maker(g.avals.size());
-    for (Var v : g.inputs) {
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      const Var v = g.inputs[i];
       const std::string id = prefix + "in_" + names(v);
       maker[static_cast<std::size_t>(v)] = id;
-      out_ += formatted("{}{} [shape=ellipse, label={}];\n", indent, id, quoted(names.typed(v)));
+      const std::string name = i < input_names.size() ? input_names[i] + ": " : std::string();
+      out_ += formatted("{}{} [shape=ellipse, label={}];\n", indent, id,
+                        in_quotes(name + names.typed(v)));
     }
     for (std::size_t i = 0; i < g.equations.size(); ++i) {
       const Equation& e = g.equations[i];
@@ -414,7 +420,7 @@ class DotWriter {
       std::string tip = at(e.where);
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
       out_ += formatted("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
-                        quoted(label_of(e, names)), quoted(tip));
+                        in_quotes(label_of(e, names)), in_quotes(tip));
       for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
       for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
       const Vec<GraphRef> bodies = bodies_below(e);
@@ -423,7 +429,7 @@ class DotWriter {
         const std::string part = bodies.size() > 1 ? formatted("_{}", k) : std::string();
         const std::string inner = formatted("{}eq{}{}_", prefix, i, part);
         out_ += formatted("{}subgraph cluster_{}{} {{\n{}  label={};\n", indent, id, part, indent,
-                          quoted(name_of(e.op)));
+                          in_quotes(name_of(e.op)));
         write(*bodies[k], inner, indent + "  ");
         out_ += indent + "}\n";
         // Ties the cluster to its equation, in case it has no operands of its own.
@@ -438,8 +444,8 @@ class DotWriter {
       const Var v = g.outputs[i];
       const std::string id = formatted("{}out{}", prefix, i);
       out_ += formatted("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
-                        quoted("result " + std::to_string(i) +
-                               (names.number(v) ? ": " + names(v) : std::string())));
+                        in_quotes("result " + std::to_string(i) +
+                                  (names.number(v) ? ": " + names(v) : std::string())));
       edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
     }
   }
@@ -454,7 +460,7 @@ class DotWriter {
             Var v, const std::string& indent) {
     if (names.number(v)) return;
     out_ += formatted("{}{} -> {} [label={}];\n", indent, from, to,
-                      quoted(names(v) + ":" + g.aval(v).str()));
+                      in_quotes(names(v) + ":" + g.aval(v).str()));
   }
   std::string& out_;
   Shown shown_;
@@ -469,18 +475,18 @@ std::string describe(Op op, const ParamsRef& params) {
   return inner.empty() ? text : text + "[" + inner + "]";
 }
 
-std::string to_text(const GraphBody& g, bool lines) {
+std::string to_text(const GraphBody& g, bool lines, std::span<const std::string> input_names) {
   std::string text;
   printer::Shown shown;
-  printer::write_graph(g, "", lines, shown, text);
+  printer::write_graph(g, "", lines, shown, text, input_names);
   return text;
 }
 
-std::string to_dot_text(const GraphBody& g) {
+std::string to_dot_text(const GraphBody& g, std::span<const std::string> input_names) {
   std::string text =
       "digraph vt {\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\", "
       "fontsize=10];\n";
-  printer::DotWriter(text).write(g, "", "  ");
+  printer::DotWriter(text).write(g, "", "  ", input_names);
   return text += "}\n";
 }
 
@@ -490,9 +496,11 @@ std::string text_of(const Graph& g) { return g.str(); }
 
 namespace vt {
 
-std::string Graph::str(bool lines) const { return body_ ? detail::to_text(*body_, lines) : "{ }"; }
+std::string Graph::str(bool lines) const {
+  return body_ ? detail::to_text(*body_, lines, input_names_) : "{ }";
+}
 std::string Graph::to_dot() const {
-  return body_ ? detail::to_dot_text(*body_) : "digraph vt {\n}\n";
+  return body_ ? detail::to_dot_text(*body_, input_names_) : "digraph vt {\n}\n";
 }
 std::size_t Graph::size() const { return body_ ? body_->equations.size() : 0; }
 std::ostream& operator<<(std::ostream& out, const Graph& g) { return out << g.str(); }

@@ -92,6 +92,22 @@ void check_flat(const Operand& holds, const TextFormat& format,
   emit_all(Op::check, make_params(std::move(p)), operands, line);
 }
 
+void check_leaves_finite(std::span<const Tensor> leaves, std::span<const std::string> paths,
+                         CallSite where) {
+  const UserLine line(where);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    need("check_finite", leaves[i], where);
+    if (!is_inexact(leaves[i].dtype())) continue;
+    CheckParams p;
+    p.text = (paths[i].empty() ? "a Tensor" : paths[i]) + " is not finite (vt::check_finite)";
+    for (std::size_t k = p.text.size(); k-- > 0;)  // a brace of a key is none of a format
+      if (p.text[k] == '{' || p.text[k] == '}') p.text.insert(k, 1, p.text[k]);
+    p.line = where;
+    const Tensor holds = isfinite({leaves[i], where.file, where.line});
+    emit_all(Op::check, make_params(std::move(p)), {&holds, 1}, where);
+  }
+}
+
 std::vector<Tensor> callback_flat(const HostCall& call, std::span<const Tensor> like,
                                   std::span<const Tensor> arguments, const CallbackOptions& options,
                                   CallSite where) {

@@ -51,6 +51,7 @@ struct Batch {
   Vec<BufferRef> inputs;
   std::vector<Tensor> results;  // one per node whose values are kept; all outputs of it
   bool compiled = false;        // at first sight
+  Vec<CallSite> lines;          // of the inputs, for DebugNans
 };
 
 class Collector {
@@ -129,6 +130,7 @@ class Collector {
     }
     batch_.graph.inputs.push_back(v);
     batch_.inputs.push_back(kept_buffer(t, where_));
+    if (watches_nans()) batch_.lines.push_back(n->where);
     return v;
   }
 
@@ -288,6 +290,15 @@ void evaluate(std::span<const Tensor> wanted, CallSite where, const char* functi
   Vec<BufferRef> values;
   Coroutine::on_thread_stack(
       [&] { values = run_graph(batch.graph, batch.inputs, batch.compiled); });
+  if (watches_nans())
+    keep_not_finite(
+        batch.inputs, values, batch.graph,
+        [&] { return std::make_shared<const GraphBody>(batch.graph); },
+        [&](std::size_t i) {
+          const std::string line = at(batch.lines[i]);
+          return "the value " + batch.graph.aval(batch.graph.inputs[i]).str() +
+                 (line.empty() ? line : " made" + line.substr(1));
+        });
   lazy_run::publish(batch, std::move(values));
 }
 
@@ -356,6 +367,15 @@ Tensor made_at(CallSite where, Tensor value) {
   return value;
 }
 
+namespace lazy_run {
+/// The elements for the user, who is told of what is not finite.
+BufferRef looked_at(const Tensor& t, CallSite where, const char* function) {
+  const BufferRef value = buffer_of(t, where, function), host = on_host(value);
+  if (watches_nans()) refuse_not_finite(*value, *host, aval_of(t), where, function);
+  return host;
+}
+}  // namespace lazy_run
+
 void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const char* function) {
   if (!t.defined())
     fail(ErrorKind::value, formatted("{}: the value of an empty Tensor was asked for", function),
@@ -371,7 +391,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const cha
     store_scalar(value.converted(dtype), out);
     return;
   }
-  const BufferRef buffer = value_of(t, where, function);
+  const BufferRef buffer = lazy_run::looked_at(t, where, function);
   convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
 }
 
@@ -385,7 +405,7 @@ const void* host_data(const Tensor& t, DType wanted, CallSite where, const char*
                    "converts) or astype",
                    function, name_of(wanted), aval_of(t).str()),
          where);
-  const BufferRef buffer = value_of(t, where, function);
+  const BufferRef buffer = lazy_run::looked_at(t, where, function);
   // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the
   // view outlives this call.
   return buffer->data;

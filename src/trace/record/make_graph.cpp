@@ -28,10 +28,11 @@ Recorded record_like(const FlatFunction& f, std::span<const Tensor> arguments,
 }
 }  // namespace recorded_like
 
-Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments, CallSite where) {
+Graph make_graph_flat(const FlatFunction& f, std::span<const Tensor> arguments,
+                      std::vector<std::string> input_names, CallSite where) {
   Recorded recorded = recorded_like::record_like(f, arguments, "vt::make_graph", where);
   return Graph(std::make_shared<const GraphBody>(std::move(recorded.graph)),
-               std::move(recorded.captured));
+               std::move(recorded.captured), std::move(input_names));
 }
 
 std::vector<Tensor> eval_shape_flat(const FlatFunction& f, std::span<const Tensor> arguments,

@@ -8,6 +8,7 @@
 
 #include <vt/detail/small_vec.hpp>
 
+#include "../base/environment.hpp"
 #include "../base/hash_map.hpp"
 #include "../base/stack.hpp"
 #include "../base/timeline.hpp"
@@ -48,6 +49,8 @@ ThreadState& make_thread_state() {
     ~End() { delete std::exchange(state_of_thread, nullptr); }
   };
   state_of_thread = new ThreadState;
+  static const bool watches = debug_nans_from_environment();
+  state_of_thread->nan_watch.on = watches;
   static thread_local End end;
   static_cast<void>(end);
   return *state_of_thread;

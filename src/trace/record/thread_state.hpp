@@ -70,7 +70,13 @@ struct RunningState {
   Vec<std::int64_t> lane;
 };
 
+/// See DebugNans. Threads begin as VT_DEBUG_NANS says.
+struct NanWatch {
+  bool on = false, infinities = false;
+};
+
 struct ThreadState : RunningState {
+  NanWatch nan_watch;
   Vec<ScopeState> scopes;  ///< scopes[k] is level k + 1
   /// the outermost of the functions being recorded that was called inside of itself
   std::size_t lowest_reference = std::numeric_limits<std::size_t>::max();

@@ -202,7 +202,7 @@ TEST_F(Npz, PythonReadsThem) {
   const std::vector<NpzEntry> entries = one_of_each();
   write(entries);
   const auto [text, status] =
-      output_of("python3 " VT_SOURCE_DIR "/tests/trace/npz_check.py '" + path + "' 2>&1");
+      output_of("python3 " VT_SOURCE_DIR "/tests/io/npz_check.py '" + path + "' 2>&1");
   ASSERT_EQ(status, 0) << text;
   std::string wanted;
   for (const auto& [name, value] : entries) {

@@ -1,0 +1,149 @@
+// DebugNans: keeps runs whose results are not all finite, and tells where such a value comes from.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <vt/detail/message.hpp>
+#include <vt/execution.hpp>
+
+#include "../record/devices.hpp"
+#include "../record/node.hpp"
+#include "../record/thread_state.hpp"
+#include "nan_origin.hpp"
+
+namespace vt::detail {
+
+/// A run that gave something that is not finite: its Graph and what it read.
+struct KeptRun {
+  std::shared_ptr<const GraphBody> graph;
+  Vec<BufferRef> inputs;
+  Vec<std::string> names;  ///< of the inputs, for messages
+};
+/// The run that made a value.
+struct NanSource {
+  std::shared_ptr<const KeptRun> run;
+  std::size_t output = 0;
+  std::optional<std::int64_t> element = std::nullopt;  ///< if only one is known
+  int depth = 1;                                       ///< runs before it that are kept as well
+};
+
+namespace nan_watching {
+
+// So many runs are kept behind each other; then the one where it began is looked for at once.
+constexpr int most_runs = 8;
+
+NotFinite wanted() { return {thread_state().nan_watch.infinities}; }
+
+int depth_of(const Buffer& b) { return b.not_finite ? b.not_finite->depth : 0; }
+
+/// Where an element comes from, over all runs that are kept: the source of its origin.
+struct Traced {
+  NanOrigin origin;
+  std::shared_ptr<const KeptRun> run;
+};
+Traced traced(const NanSource& source, std::int64_t element) {
+  const NanSource* at = &source;
+  for (;;) {
+    NanOrigin o = nan_origin(*at->run->graph, at->run->inputs, at->output,
+                             at->element.value_or(element), wanted());
+    if (o.kind != NanOrigin::Kind::input) return {std::move(o), at->run};
+    const Buffer& input = *at->run->inputs[o.input];
+    if (!input.not_finite) return {std::move(o), at->run};
+    at = input.not_finite.get();
+    element = o.element;
+  }
+}
+
+std::string line_text(CallSite where) {
+  const std::string line = at(where);
+  return line.empty() ? line : line.substr(1);
+}
+
+std::string origin_text(const Traced& t) {
+  const NanOrigin& o = t.origin;
+  switch (o.kind) {
+    case NanOrigin::Kind::made: {
+      std::string text = formatted("vt::{} made it, in {}{}", o.call, o.place, line_text(o.where));
+      for (const std::string& place : o.inside) text += ", in " + place;
+      return text;
+    }
+    case NanOrigin::Kind::input: {
+      const std::string element =
+          element_text(t.run->graph->aval(t.run->graph->inputs[o.input]), o.element);
+      return t.run->names[o.input] + " brought it" + (element.empty() ? "" : ", at " + element);
+    }
+    case NanOrigin::Kind::lost: break;
+  }
+  return "it is not made again on the interpreter, or has effects that must not happen twice";
+}
+
+}  // namespace nan_watching
+
+bool watches_nans() { return thread_state().nan_watch.on; }
+
+void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRef> results,
+                     const GraphBody& body, FunctionRef<std::shared_ptr<const GraphBody>()> graph,
+                     FunctionRef<std::string(std::size_t)> name) {
+  using namespace nan_watching;
+  std::shared_ptr<KeptRun> run;
+  int depth = 1;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Buffer& value = *results[i];
+    const Aval& aval = body.aval(body.outputs[i]);
+    // What others hold is an input that was handed on, or a constant.
+    if (!is_inexact(aval.dtype) || value.references.load(std::memory_order_relaxed) > 1) continue;
+    const BufferRef host = on_host(results[i]);
+    const std::int64_t element = first_not_finite(*host, aval, wanted());
+    if (element < 0) continue;
+    if (!run) {
+      run = std::make_shared<KeptRun>();
+      run->graph = graph();
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        run->inputs.push_back(on_host(inputs[k]));
+        run->inputs.back()->not_finite = inputs[k]->not_finite;
+        run->names.push_back(name(k));
+        depth = std::max(depth, 1 + depth_of(*inputs[k]));
+      }
+    }
+    NanSource source{run, i, std::nullopt, depth};
+    if (depth > most_runs) {
+      const NanOrigin o = nan_origin(*run->graph, run->inputs, i, element, wanted());
+      if (o.kind == NanOrigin::Kind::input && run->inputs[o.input]->not_finite) {
+        source = *run->inputs[o.input]->not_finite;
+        source.element = source.element.value_or(o.element);
+      } else {
+        source.element = element;
+        source.depth = 1;
+      }
+    }
+    value.not_finite = std::make_shared<const NanSource>(std::move(source));
+  }
+}
+
+void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval, CallSite where,
+                       const char* function) {
+  using namespace nan_watching;
+  if (!value.not_finite) return;
+  const std::int64_t element = first_not_finite(host, aval, wanted());
+  if (element < 0) return;
+  const std::string place = element_text(aval, element);
+  fail(ErrorKind::value,
+       formatted("{}: {} is not finite{}: {}", function, aval.str(),
+                 place.empty() ? place : " at " + place,
+                 origin_text(traced(*value.not_finite, element))),
+       where);
+}
+
+}  // namespace vt::detail
+
+namespace vt {
+
+DebugNans::DebugNans(DebugNansOptions options)
+    : was_on_(detail::thread_state().nan_watch.on),
+      had_infinities_(detail::thread_state().nan_watch.infinities) {
+  detail::thread_state().nan_watch = {true, options.infinities};
+}
+DebugNans::~DebugNans() { detail::thread_state().nan_watch = {was_on_, had_infinities_}; }
+
+}  // namespace vt

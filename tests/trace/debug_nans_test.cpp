@@ -1,0 +1,239 @@
+// DebugNans: a NaN that is looked at is told by the op that made it, its operands, the user's line,
+// the lane and the iteration, however the program runs; others are silent.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include <vt/vt.hpp>
+
+#include "support/message.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using vt::Tensor;
+using vt_test::message;
+using Function = std::function<Tensor(Tensor)>;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// A program that makes a NaN, and where.
+struct Planted {
+  const char* name;
+  Function f;
+  std::vector<double> x;
+  const char* call;                    ///< "log(-1)"
+  int line;                            ///< in this file; 0: another one is checked
+  std::vector<const char*> more = {};  ///< that the message says
+};
+
+std::vector<Planted> planted() {
+  const int here = __LINE__;
+  const auto log = [](Tensor x) { return vt::log(x); };
+  const auto divide = [](Tensor x) { return x / (x - x); };
+  const auto in_sum = [](Tensor x) { return vt::sum(vt::sqrt(x)) * 2 + 1; };
+  const auto masked = [](Tensor x) { return vt::sum(vt::where(x < 100, vt::log(x), 0.0)); };
+  const auto product = [](Tensor x) { return vt::matmul(vt::log(x), vt::ones({3, 2}, vt::f64)); };
+  const auto scanned = [](Tensor x) {
+    return vt::scan([](Tensor c, Tensor y) { return std::pair(c + vt::log(y), c); }, 0.0, x).first;
+  };
+  const auto looped = [](Tensor x) {
+    return vt::fori_loop(0, 9, [](Tensor, Tensor y) { return vt::sqrt(y) - 0.5; }, x);
+  };
+  const auto whiled = [](Tensor x) {
+    return vt::while_loop([](Tensor y) { return vt::min(y) > -1; },
+                          [](Tensor y) { return vt::where(y > 0, y - 1, vt::log(y - 5)); }, x);
+  };
+  const auto branched = [](Tensor x) {
+    return vt::cond(x[0] > 0, [&] { return vt::acos(x * 2); }, [&] { return x; });
+  };
+  const auto sorted = [](Tensor x) { return vt::cumsum(vt::sort(vt::asin(x)))[2]; };
+  const auto gathered = [](Tensor x) { return vt::take(vt::log(x), vt::tensor({2, 1}))[1]; };
+  const auto lanes = [](Tensor x) {
+    return vt::vmap([](Tensor y) {
+      return vt::cond(y > 0, [&] { return vt::sqrt(y - 2); }, [&] { return y; });
+    })(x);
+  };
+  const auto checkpointed = [](Tensor x) {
+    return vt::checkpoint([](Tensor y) { return vt::exp(vt::log(y)); })(x);
+  };
+  const auto function = [](Tensor x) {
+    return vt::function("inner", [](Tensor y) { return vt::log(y); })(x) * 3;
+  };
+  return {
+      {"log", log, {1, -1, 2}, "log(-1)", here + 1},
+      {"divide", divide, {1, 0, 2}, "div(0, 0)", here + 2},
+      {"in a sum", in_sum, {1, 4, -3}, "sqrt(-3)", here + 3},
+      {"masked and read", masked, {1, -7, 200}, "log(-7)", here + 4},
+      {"a product", product, {1, 2, -5}, "log(-5)", here + 5},
+      {"scan", scanned, {1, 2, -2}, "log(-2)", here + 7, {"in iteration 2 of vt::scan"}},
+      {"fori_loop", looped, {4, 1, 9}, "sqrt(-0.5)", here + 10, {"iteration"}},
+      {"while_loop", whiled, {3, 2, 1}, "log(", here + 14, {"iteration"}},
+      {"cond", branched, {0.1, 0.2, 3}, "acos(6)", here + 17},
+      {"sort", sorted, {0.5, 2, 0.1}, "asin(2)", here + 19},
+      {"take", gathered, {1, -8, 2}, "log(-8)", here + 20},
+      {"lanes of cond", lanes, {5, 1, -1}, "sqrt(-1)", here + 23},
+      {"checkpoint", checkpointed, {1, 2, -4}, "log(-4)", here + 27},
+      {"function", function, {1, 2, -6}, "log(-6)", here + 30},
+  };
+}
+
+void expect_told(const Planted& p, const char* how, const std::function<Tensor()>& run) {
+  const vt::DebugNans watch;
+  const std::string text = message([&] { (void)run().to_vector<double>(); });
+  const std::string what = std::string(p.name) + ", " + how + ": " + text;
+  EXPECT_NE(text.find(" is not finite"), std::string::npos) << what;
+  EXPECT_NE(text.find(std::string("vt::") + p.call), std::string::npos) << what;
+  EXPECT_NE(text.find("debug_nans_test.cpp:" + std::to_string(p.line)), std::string::npos) << what;
+  for (const char* more : p.more) EXPECT_NE(text.find(more), std::string::npos) << what;
+}
+
+TEST(DebugNans, TellsWhereItWasMade) {
+  for (const Planted& p : planted()) {
+    const Tensor x = vt::tensor(p.x);
+    expect_told(p, "eager", [&] { return p.f(x); });
+    const auto jitted = vt::jit(p.f);
+    for (const char* how : {"jit", "jit again", "jit a third time"})
+      expect_told(p, how, [&] { return jitted(x); });
+    const auto twice = vt::jit([&](Tensor y) { return vt::sum(p.f(y)) * 2; });
+    expect_told(p, "read on", [&] { return twice(x); });
+    const Tensor many = vt::stack(std::vector<Tensor>(40, x));
+    expect_told(p, "vmap", [&] { return vt::jit(vt::vmap(p.f))(many); });
+  }
+}
+
+TEST(DebugNans, OneOfAThousandLanes) {
+  const vt::DebugNans watch;
+  std::vector<double> x(1000, 2.0);
+  x[617] = -2.0;
+  const auto f = vt::jit(vt::vmap([](Tensor y) { return vt::log(y) * 2; }));
+  for (int i = 0; i < 3; ++i) {
+    const std::string text = message([&] { (void)f(vt::tensor(x)).to_vector<double>(); });
+    EXPECT_NE(text.find("f64[1000] is not finite at [617]: vt::log(-2) made it, in f64[1000] at "
+                        "[617]; at debug_nans_test.cpp:"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(DebugNans, ThroughDerivatives) {
+  // The derivative of √ at 0 is ∞, and 0 · ∞ is NaN.
+  const auto f = [](Tensor x) { return vt::sum(vt::where(x > 0, vt::sqrt(x), 0.0)); };
+  const int line = __LINE__ - 1;
+  const Tensor x = vt::tensor({1.0, 0.0, 4.0});
+  for (int i = 0; i < 3; ++i) {
+    const vt::DebugNans watch;
+    const auto gradient = vt::jit(vt::grad(f));
+    const std::string text = message([&] { (void)gradient(x).to_vector<double>(); });
+    EXPECT_NE(text.find("debug_nans_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+    const auto hessian = vt::jit(vt::hessian(f));
+    const std::string second = message([&] { (void)hessian(x).to_vector<double>(); });
+    EXPECT_NE(second.find("debug_nans_test.cpp:" + std::to_string(line)), std::string::npos)
+        << second;
+  }
+}
+
+TEST(DebugNans, AcrossRuns) {
+  const vt::DebugNans watch;
+  const auto step = vt::jit([](Tensor w) { return w - vt::log(w) * 0.5; }, {.donate = {0}});
+  const int line = __LINE__ - 1;
+  Tensor w = vt::tensor({0.5, 0.3, -0.1});
+  for (int i = 0; i < 40; ++i) w = step(std::move(w));
+  const std::string text = message([&] { (void)w.to_vector<double>(); });
+  EXPECT_NE(text.find("vt::log(-0.1) made it"), std::string::npos) << text;
+  EXPECT_NE(text.find("debug_nans_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+}
+
+TEST(DebugNans, VariablesAndDraws) {
+  const vt::DebugNans watch;
+  vt::Variable total(vt::tensor(3.0));
+  const auto step = vt::jit([&](Tensor key) {
+    const Tensor draw = vt::random::uniform(key, {3}, vt::f64);
+    total.assign_sub(1.5);
+    return vt::sum(vt::sqrt(total.read()) * draw);
+  });
+  const Tensor key = vt::random::key(1);
+  EXPECT_GT(step(key).item<double>(), 0);
+  EXPECT_EQ(step(key).item<double>(), 0);
+  for (int i = 0; i < 2; ++i) {
+    const std::string text = message([&] { (void)step(key).item<double>(); });
+    EXPECT_NE(text.find(i == 0 ? "vt::sqrt(-1.5) made it" : "vt::sqrt(-3) made it"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(DebugNans, WhatTheDataBring) {
+  const vt::DebugNans watch;
+  struct Params {
+    Tensor w, b;
+  };
+  const auto f = vt::jit([](const Params& p, Tensor x) { return p.w * x + p.b; });
+  const Tensor x = vt::ones({3}, vt::f64);
+  for (int i = 0; i < 3; ++i) {
+    const std::string text =
+        message([&] { (void)f(Params{x, vt::tensor({1.0, nan, 2.0})}, x).to_vector<double>(); });
+    EXPECT_NE(text.find("is not finite at [1]: argument 0 .b of the function jitted at "
+                        "debug_nans_test.cpp:"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("brought it, at [1]"), std::string::npos) << text;
+  }
+  // What no op has made is the user's own.
+  EXPECT_TRUE(vt::tensor({nan}).to_vector<double>()[0] != 0);
+}
+
+TEST(DebugNans, IsSilentWhereNobodyReadsIt) {
+  const vt::DebugNans watch;
+  const Tensor x = vt::tensor({1.0, -1.0, 0.0});
+  const auto safe = [](Tensor y) { return vt::where(y > 0, vt::log(y), 0.0); };
+  EXPECT_EQ(safe(x).to_vector<double>(), (std::vector{0.0, 0.0, 0.0}));
+  const auto f = vt::jit(safe);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f(x).to_vector<double>(), (std::vector{0.0, 0.0, 0.0}));
+  const auto branch = vt::jit(vt::vmap(
+      [](Tensor y) { return vt::cond(y > 0, [&] { return vt::log(y); }, [&] { return y * 0; }); }));
+  EXPECT_EQ(vt::sum(branch(x)).item<double>(), 0);
+  const double low = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(vt::logsumexp(vt::tensor({low, 0.0})).item<double>(), 0);
+  EXPECT_EQ(vt::log(vt::tensor(0.0)).item<double>(), low);
+}
+
+TEST(DebugNans, Infinities) {
+  const vt::DebugNans watch({.infinities = true});
+  const auto f = vt::jit([](Tensor x) { return vt::log(x) + 1; });
+  for (int i = 0; i < 2; ++i) {
+    const std::string text = message([&] { (void)f(vt::tensor({1.0, 0.0})).to_vector<double>(); });
+    EXPECT_NE(text.find("vt::log(0) made it"), std::string::npos) << text;
+  }
+  {
+    const vt::DebugNans nans_only;
+    EXPECT_LT(f(vt::tensor({0.0})).item<double>(), 0);
+  }
+  EXPECT_NE(message([&] { (void)f(vt::tensor({0.0})).item<double>(); }), "no error");
+}
+
+TEST(DebugNans, OfOneThread) {
+  Tensor bad;
+  {
+    const vt::DebugNans watch;
+    bad = vt::log(vt::tensor(-1.0)).eval();
+  }
+  EXPECT_TRUE(std::isnan(bad.item<double>()));
+}
+
+TEST(DebugNans, CheckFinite) {
+  struct Params {
+    Tensor w, b;
+  };
+  const auto f = vt::jit([](const Params& p) {
+    vt::check_finite(p);
+    return p.w + 1;
+  });
+  EXPECT_EQ(f(Params{vt::tensor(1.0), vt::arange(3)}).item<double>(), 2.0);
+  for (int i = 0; i < 2; ++i)
+    vt_test::expect_error([&] { (void)f(Params{vt::tensor(1.0), vt::tensor(nan)}).eval(); },
+                          vt::ErrorKind::check,
+                          {"b is not finite (vt::check_finite)", "debug_nans_test.cpp:"});
+}
+
+}  // namespace

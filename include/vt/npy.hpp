@@ -2,10 +2,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
-#include <vt/detail/npz.hpp>
 #include <vt/tree.hpp>
 
 namespace vt {
@@ -32,28 +31,46 @@ void save_npy(const std::string& path, const Tensor& t, CallSite where = CallSit
                                                      CallSite where = CallSite::here());
 
 namespace detail {
-/// What a file shall hold for a part of a tree.
-struct NpzPart {
-  std::string name;
-  std::optional<NpzFile::Form> form;  ///< nothing: anything
-  bool is_number = false;             ///< of any dtype that it fits
-};
-/// The name of the part at a path.
-std::string npz_name(const std::string& path);
-/// Throws: Error(io) that names what differs, unless the file has exactly these parts.
-void check_npz(const NpzFile& file, std::span<const NpzPart> parts, const std::string& path,
-               CallSite where);
-/// A scalar, as `dtype`. Throws: Error(io) unless the file has one that fits.
-Tensor npz_number(const NpzFile& file, const std::string& name, DType dtype,
-                  const std::string& path, CallSite where);
+/// A .npz file of a tree that is being written. Its parts are named by their paths.
+class NpzTreeWriter {
+ public:
+  NpzTreeWriter();
+  ~NpzTreeWriter();
+  void add(const std::string& path, const Tensor& value);
+  void write(const std::string& file, CallSite where) const;
 
-/// visit(part, name) for each Tensor, number, enum and list of bools of a tree.
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+/// One that is being read: all parts are told first, and compared with the file.
+class NpzTreeReader {
+ public:
+  /// Throws: Error(io) if it cannot be read.
+  NpzTreeReader(const std::string& file, CallSite where);
+  ~NpzTreeReader();
+  /// An array like this one; any, where it is empty.
+  void expect(const std::string& path, const Tensor& like);
+  void expect_number(const std::string& path);
+  void expect_bits(const std::string& path, std::size_t count);
+  /// Throws: Error(io) that names what differs, unless the file has exactly these parts.
+  void check() const;
+  Tensor tensor(const std::string& path) const;
+  /// Throws: Error(io) where `dtype` does not hold it.
+  Tensor number(const std::string& path, DType dtype) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// visit(part, path) for each Tensor, number, enum and list of bools of a tree.
 template <class T, class Visit>
 void for_each_stored(T& tree, const std::string& path, Visit&& visit) {
   using Plain = std::remove_const_t<T>;
   if constexpr (std::is_same_v<Plain, Tensor> || Number<Plain> || std::is_enum_v<Plain> ||
                 is_bits<Plain>)
-    visit(tree, npz_name(path));
+    visit(tree, path);
   else if constexpr (!is_static<Plain>)
     for_each_child(tree,
                    [&](auto& child, auto&& name) { for_each_stored(child, path + name(), visit); });
@@ -68,24 +85,6 @@ template <class T>
 struct NumberFor<T> : std::underlying_type<T> {};
 template <class T>
 using NumberOf = typename NumberFor<T>::type;
-
-template <class T>
-Tensor stored_value(const T& part) {
-  if constexpr (std::is_same_v<T, Tensor>) return part;
-  else if constexpr (std::is_enum_v<T>) return tensor(static_cast<NumberOf<T>>(part));
-  else return tensor(part);
-}
-template <class T>
-NpzPart stored_part(const T& part, const std::string& name) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    if (!part.defined()) return {name, std::nullopt};
-    return {name, NpzFile::Form{part.dtype(), part.shape()}};
-  } else if constexpr (is_bits<T>) {
-    return {name, NpzFile::Form{DType::bool_, Shape{part.size()}}};
-  } else {
-    return {name, std::nullopt, true};
-  }
-}
 }  // namespace detail
 
 /// Writes a tree to the .npz file at `path`, as save_npy writes a file: an array for each Tensor,
@@ -99,11 +98,13 @@ void save_npz(const std::string& path, const T& tree, CallSite where = CallSite:
   using Check = detail::TreesCheck<T>;
   VT_ASSERT_CALL("vt::save_npz", Check);
   if constexpr (Check::holds) {
-    std::vector<detail::NpzEntry> entries;
-    detail::for_each_stored(tree, "", [&](const auto& part, const std::string& name) {
-      entries.push_back({name, detail::stored_value(part)});
+    detail::NpzTreeWriter writer;
+    detail::for_each_stored(tree, "", [&]<class P>(const P& part, const std::string& name) {
+      if constexpr (std::is_same_v<P, Tensor>) writer.add(name, part);
+      else if constexpr (detail::is_bits<P>) writer.add(name, tensor(part));
+      else writer.add(name, tensor(static_cast<detail::NumberOf<P>>(part)));
     });
-    detail::write_npz(path, entries, "vt::save_npz", where);
+    writer.write(path, where);
   }
 }
 
@@ -118,20 +119,21 @@ template <class T>
   VT_ASSERT_CALL("vt::load_npz", Check);
   T tree = detail::copied(like);
   if constexpr (Check::holds) {
-    const detail::NpzFile file = detail::read_npz(path, "vt::load_npz", where);
-    std::vector<detail::NpzPart> parts;
-    detail::for_each_stored(like, "", [&](const auto& part, const std::string& name) {
-      parts.push_back(detail::stored_part(part, name));
+    detail::NpzTreeReader reader(path, where);
+    detail::for_each_stored(like, "", [&]<class P>(const P& part, const std::string& name) {
+      if constexpr (std::is_same_v<P, Tensor>) reader.expect(name, part);
+      else if constexpr (detail::is_bits<P>) reader.expect_bits(name, part.size());
+      else reader.expect_number(name);
     });
-    detail::check_npz(file, parts, path, where);
+    reader.check();
     detail::for_each_stored(tree, "", [&]<class P>(P& part, const std::string& name) {
       if constexpr (std::is_same_v<P, Tensor>) {
-        part = file.read(name);
+        part = reader.tensor(name);
       } else if constexpr (detail::is_bits<P>) {
-        part = file.read(name).to_vector<bool>(where);
+        part = reader.tensor(name).to_vector<bool>(where);
       } else if constexpr (!std::is_const_v<P>) {
         using N = detail::NumberOf<P>;
-        const Tensor number = detail::npz_number(file, name, dtype_of<N>(), path, where);
+        const Tensor number = reader.number(name, dtype_of<N>());
         part = static_cast<P>(number.item<N>(where));
       }
     });

@@ -14,6 +14,23 @@
 
 namespace vt {
 
+/// Makes a class of yours a tree. Specialise it with `of`, which gives references to the members
+/// that vt shall see, private ones where it is a friend, and, for paths and files, their `names`:
+///
+///     template <>
+///     struct vt::TreeMembers<Pose> {
+///       static auto of(auto& p) { return std::tie(p.rotation, p.translation); }
+///       static constexpr std::array names{"rotation", "translation"};
+///     };
+///
+/// A class that you may change says the same by a list of its own:
+///
+///     static constexpr auto tree_members = std::tuple(&Pose::rotation_, &Pose::translation_);
+///
+/// Members that are in no list are copied with the object; they select no compiled program.
+template <class T>
+struct TreeMembers {};
+
 /// All Tensors of a tree, in order: struct members and tuple elements as written, maps by key.
 template <class T>
 [[nodiscard]] std::vector<Tensor> tree_leaves(const T& tree) {

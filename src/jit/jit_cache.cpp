@@ -34,6 +34,7 @@ struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
   std::string fixed;  ///< StaticKey::bytes
   Vec<Aval> arguments;
   GraphRef graph;
+  GraphRef program_graph;  ///< that the executable was made of: with numbers for captured arrays
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;  ///< but for those that are numbers in the code
   // Null when the trace captured tracers or used a named axis: such a program is good for one call
@@ -117,8 +118,11 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
   if (here && donated.empty() && states.empty())
     executable = families.program(family, *graph, arguments.size());
   shares_program = executable != nullptr;
-  const GraphBody own =
-      here && !executable ? with_captured_numbers(*graph, captured_values) : *graph;
+  program_graph = graph;
+  if (here && !executable && !captured_values.empty())
+    program_graph =
+        std::make_shared<const GraphBody>(with_captured_numbers(*graph, captured_values));
+  const GraphBody& own = *program_graph;
   for (Var v : own.inputs) input_bytes.push_back(own.aval(v).bytes());
   if (!executable) executable = compile_graph(own, device, donated);
 }
@@ -388,10 +392,10 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
                               program->executable->overwritten(), where);
   Vec<BufferRef> outputs =
-      run_program(*program->executable, *program->graph, {inputs.data(), inputs.size()});
+      run_program(*program->executable, *program->program_graph, {inputs.data(), inputs.size()});
   if (watches_nans())
     keep_not_finite(
-        kept_inputs, outputs, *program->graph, [&] { return program->graph; },
+        kept_inputs, outputs, *program->program_graph, [&] { return program->program_graph; },
         [&](std::size_t i) {
           return jit_program::input_name(i, arguments.size(), static_key, where);
         });

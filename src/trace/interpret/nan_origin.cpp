@@ -161,7 +161,9 @@ class Search {
     }
     o.call += ")";
     const Aval& result = g.aval(e.outputs[output]);
-    o.place = result.str() + (result.elements() == 1 ? "" : " at " + element_text(result, element));
+    o.place = result.elements() == 1
+                  ? result.str()
+                  : "element " + element_text(result, element) + " of " + result.str();
     return {std::move(o), 0, 0};
   }
 
@@ -312,9 +314,7 @@ class Search {
   }
   static std::string iteration_text(const Equation& e, std::int64_t iteration) {
     const std::string line = at(e.where);
-    return formatted("iteration {} of vt::{}{}", iteration,
-                     e.op == Op::scan ? "scan" : "while_loop",
-                     line.empty() ? line : line.substr(1));
+    return formatted("iteration {} of the loop{}", iteration, line.empty() ? line : line.substr(1));
   }
   /// Slice `at` of `count` along axis 0.
   static BufferRef part(const BufferRef& value, const Aval& aval, std::int64_t count,

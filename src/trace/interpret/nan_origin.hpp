@@ -32,8 +32,8 @@ struct NanOrigin {
   Op op = Op::input;
   CallSite where = {};  ///< of the equation
   std::string call;     ///< "log(-0.5)"
-  std::string place;    ///< the element of the op's result: "f64[3,4] at [1,2]"
-  /// the loops and lanes around it, the innermost first: "iteration 3 of vt::scan at f.cpp:12"
+  std::string place;    ///< in the op's result: "element [1,2] of f64[3,4]"
+  /// the loops and lanes around it, the innermost first: "iteration 3 of the loop at f.cpp:12"
   Vec<std::string> inside;
   // input:
   std::size_t input = 0;

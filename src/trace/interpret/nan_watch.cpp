@@ -18,7 +18,8 @@ namespace vt::detail {
 struct KeptRun {
   std::shared_ptr<const GraphBody> graph;
   Vec<BufferRef> inputs;
-  Vec<std::string> names;  ///< of the inputs, for messages
+  Vec<std::shared_ptr<const NanSource>> sources;  ///< of the inputs; null: nothing is kept
+  Vec<std::string> names;                         ///< of the inputs, for messages
 };
 /// The run that made a value.
 struct NanSource {
@@ -48,11 +49,20 @@ Traced traced(const NanSource& source, std::int64_t element) {
     NanOrigin o = nan_origin(*at->run->graph, at->run->inputs, at->output,
                              at->element.value_or(element), wanted());
     if (o.kind != NanOrigin::Kind::input) return {std::move(o), at->run};
-    const Buffer& input = *at->run->inputs[o.input];
-    if (!input.not_finite) return {std::move(o), at->run};
-    at = input.not_finite.get();
+    const NanSource* before = at->run->sources[o.input].get();
+    if (!before) return {std::move(o), at->run};
+    at = before;
     element = o.element;
   }
+}
+
+/// Is this result an input or a constant of the Graph, which the run has not made?
+bool is_handed_on(const Buffer& value, std::span<const BufferRef> inputs, const GraphBody& body) {
+  const auto is_it = [&](const BufferRef& b) { return b.get() == &value; };
+  if (std::any_of(inputs.begin(), inputs.end(), is_it)) return true;
+  return std::any_of(body.equations.begin(), body.equations.end(), [&](const Equation& e) {
+    return e.op == Op::constant && is_it(e.as<ConstantParams>().buffer);
+  });
 }
 
 std::string line_text(CallSite where) {
@@ -64,7 +74,7 @@ std::string origin_text(const Traced& t) {
   const NanOrigin& o = t.origin;
   switch (o.kind) {
     case NanOrigin::Kind::made: {
-      std::string text = formatted("vt::{} made it, in {}{}", o.call, o.place, line_text(o.where));
+      std::string text = formatted("vt::{}{} made it, {}", o.call, line_text(o.where), o.place);
       for (const std::string& place : o.inside) text += ", in " + place;
       return text;
     }
@@ -80,8 +90,6 @@ std::string origin_text(const Traced& t) {
 
 }  // namespace nan_watching
 
-bool watches_nans() { return thread_state().nan_watch.on; }
-
 void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRef> results,
                      const GraphBody& body, FunctionRef<std::shared_ptr<const GraphBody>()> graph,
                      FunctionRef<std::string(std::size_t)> name) {
@@ -91,8 +99,8 @@ void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRe
   for (std::size_t i = 0; i < results.size(); ++i) {
     Buffer& value = *results[i];
     const Aval& aval = body.aval(body.outputs[i]);
-    // What others hold is an input that was handed on, or a constant.
-    if (!is_inexact(aval.dtype) || value.references.load(std::memory_order_relaxed) > 1) continue;
+    if (!is_inexact(aval.dtype) || is_handed_on(value, inputs, body)) continue;
+    value.not_finite.reset();  // of what was there before
     const BufferRef host = on_host(results[i]);
     const std::int64_t element = first_not_finite(*host, aval, wanted());
     if (element < 0) continue;
@@ -101,7 +109,7 @@ void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRe
       run->graph = graph();
       for (std::size_t k = 0; k < inputs.size(); ++k) {
         run->inputs.push_back(on_host(inputs[k]));
-        run->inputs.back()->not_finite = inputs[k]->not_finite;
+        run->sources.push_back(inputs[k]->not_finite);
         run->names.push_back(name(k));
         depth = std::max(depth, 1 + depth_of(*inputs[k]));
       }
@@ -109,8 +117,8 @@ void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRe
     NanSource source{run, i, std::nullopt, depth};
     if (depth > most_runs) {
       const NanOrigin o = nan_origin(*run->graph, run->inputs, i, element, wanted());
-      if (o.kind == NanOrigin::Kind::input && run->inputs[o.input]->not_finite) {
-        source = *run->inputs[o.input]->not_finite;
+      if (o.kind == NanOrigin::Kind::input && run->sources[o.input]) {
+        source = *run->sources[o.input];
         source.element = source.element.value_or(o.element);
       } else {
         source.element = element;

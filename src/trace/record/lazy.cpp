@@ -352,7 +352,10 @@ void donate(const Tensor& t, CallSite to) {
 }
 
 BufferRef value_of(const Tensor& t, CallSite where, const char* function) {
-  return on_host(buffer_of(t, where, function));
+  const BufferRef value = buffer_of(t, where, function);
+  BufferRef host = on_host(value);
+  if (function && watches_nans()) refuse_not_finite(*value, *host, aval_of(t), where, function);
+  return host;
 }
 
 Tensor number_argument(Scalar value) {
@@ -366,15 +369,6 @@ Tensor made_at(CallSite where, Tensor value) {
   node_of(value)->where = where;
   return value;
 }
-
-namespace lazy_run {
-/// The elements for the user, who is told of what is not finite.
-BufferRef looked_at(const Tensor& t, CallSite where, const char* function) {
-  const BufferRef value = buffer_of(t, where, function), host = on_host(value);
-  if (watches_nans()) refuse_not_finite(*value, *host, aval_of(t), where, function);
-  return host;
-}
-}  // namespace lazy_run
 
 void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const char* function) {
   if (!t.defined())
@@ -391,7 +385,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const cha
     store_scalar(value.converted(dtype), out);
     return;
   }
-  const BufferRef buffer = lazy_run::looked_at(t, where, function);
+  const BufferRef buffer = value_of(t, where, function);
   convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
 }
 
@@ -405,7 +399,7 @@ const void* host_data(const Tensor& t, DType wanted, CallSite where, const char*
                    "converts) or astype",
                    function, name_of(wanted), aval_of(t).str()),
          where);
-  const BufferRef buffer = lazy_run::looked_at(t, where, function);
+  const BufferRef buffer = value_of(t, where, function);
   // The buffer lives in the node (or, for a tracer under grad, in the scope's stand-in), so the
   // view outlives this call.
   return buffer->data;

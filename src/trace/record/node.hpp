@@ -122,7 +122,7 @@ Tensor full_tensor(Scalar, const Aval&);
 BufferRef buffer_of(const Tensor&, CallSite, const char* function = nullptr);
 /// The value's buffer on the host; evaluates. Throws Error(tracer) if the value is not known under
 /// the active transform. `function`: what the user has called that asks for it, for messages, as
-/// "vt::save_npy".
+/// "vt::save_npy"; that is a look, which DebugNans watches.
 BufferRef value_of(const Tensor&, CallSite, const char* function = nullptr);
 /// Gives away the value, which has been evaluated, to the function of that line: whoever asks for
 /// it later gets an Error(value).
@@ -139,7 +139,6 @@ Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,
                          bool at_first_sight = false);
 
 // See DebugNans; defined by src/trace/interpret (nan_watch.cpp).
-bool watches_nans();
 /// Remembers a run at those of its results that are not finite, unless others hold them. `graph`,
 /// and `name` of an input, are asked for if there are any.
 void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRef> results,

@@ -87,6 +87,8 @@ inline ThreadState& thread_state() {
   return state_of_thread ? *state_of_thread : make_thread_state();
 }
 
+inline bool watches_nans() { return thread_state().nan_watch.on; }
+
 /// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch
 /// fields of all level 0 nodes.
 Mutex& lazy_mutex();

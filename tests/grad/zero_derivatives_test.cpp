@@ -330,7 +330,7 @@ void check(std::uint64_t seed) {
 
 TEST(ZeroDerivatives, RandomProgramsAsElementByElement) {
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
-                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 6;
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 12;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed);
 }
@@ -339,7 +339,7 @@ TEST(ZeroDerivatives, RandomProgramsAsElementByElement) {
 // for.
 TEST(ZeroDerivatives, SecondOnesAreTheSameInEveryMode) {
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
-                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 20;
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 40;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {
     const Program p = random_program(seed);
     std::mt19937_64 draw(seed * 7 + 1);
@@ -615,7 +615,7 @@ void check_matrices(std::uint64_t seed) {
 
 TEST(ZeroDerivatives, RandomProgramsOfMatricesAsElementByElement) {
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1),
-                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 6;
+                      count = vt_test::environment("VT_FUZZ_COUNT", 400) / 12;
   for (std::uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check_matrices(seed);
 }

@@ -317,6 +317,8 @@ TEST(JitRules, TransposesOverDtypesAndShapes) {
   for (DType d : vt_test::all_dtypes) {
     for (const Shape& shape : {Shape{17, 33}, Shape{64, 64}, Shape{129, 257}, Shape{1000, 15},
                                Shape{3, 64}, Shape{700, 1100}}) {
+      // Blocks go by the width of an element: the largest once for each.
+      if (shape[0] == 700 && d != u8 && d != f16 && d != f32 && d != f64) continue;
       const Tensor x = vt_test::random_tensor(d, shape, -9, 9, 3),
                    y = vt_test::random_tensor(d, {shape[1], shape[0]}, -9, 9, 4);
       expect_same(
@@ -333,7 +335,7 @@ TEST(JitRules, TransposesOverDtypesAndShapes) {
         },
         {cube}, vt_test::exact, std::string("transposes of a cube ") + vt::name_of(d));
   }
-  for (const Shape& shape : {Shape{4096, 2112}, Shape{2999, 3001}}) {
+  for (const Shape& shape : {Shape{4096, 576}, Shape{2999, 1501}}) {
     const Tensor x = vt_test::random_tensor(f32, shape, 6);
     expect_same([](S t) -> Tensors { return {transpose(t[0]), transpose(t[0]) * 2 + 1}; }, {x},
                 vt_test::exact, "transpose " + shape.str());

@@ -600,6 +600,7 @@ TEST(LinalgGallery, SideBySide) {
   for (const DType d : every_dtype)
     for (const int n : {1, 2, 3, 4, 8, 13, 16}) {
       if ((few || vt::is_complex(d)) && n != 8) continue;
+      if (d == vt::f32 && n != 1 && n != 3 && n != 8 && n != 16) continue;  // the code of f64
       for (const Function& f : functions()) check(f, d, cases_of(n, d), true);
     }
 }

@@ -1,4 +1,4 @@
-// Distributions drawn by rejection: a million draws of each against its distribution function,
+// Distributions drawn by rejection: many draws of each against its distribution function,
 // implicit derivatives, lanes, refusals.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace rnd = vt::random;
 
 /// Draws of each distribution. The interpreter, which runs one element's loop after the other,
 /// makes fewer.
-const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 1'000 : 1'000'000;
+const std::int64_t many = vt_test::forced_backend() == "interpreter" ? 1'000 : 400'000;
 
 /// Of those that differ from another only in their parameters.
 const std::int64_t some = many / 5;

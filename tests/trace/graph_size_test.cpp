@@ -1,6 +1,5 @@
-// First calls take time in proportion to the Graph: wide, deep and repeated ones of a thousand and
-// of eight thousand equations, in processor time (the machine may be busy), with the compiler's
-// threads counted.
+// First calls take time in proportion to the Graph: wide, deep and repeated ones of 500 and of 4000
+// equations, in processor time (the machine may be busy), with the compiler's threads counted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -166,7 +165,7 @@ TEST(GraphSize, FirstCallsAreNearLinear) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "what a sanitizer takes for each allocation is most of the time";
 #endif
-  constexpr int few = 1000, many = 8 * few;
+  constexpr int few = 500, many = 8 * few;
   constexpr double at_most = 32, unnoticed = 0.15;  // times; seconds
   for (const Family& f : families()) {
     const auto seconds = [&](int n) {

@@ -17,7 +17,7 @@ using vt_test::random_tensor;
 using vt_test::RandomProgram;
 
 const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1);
-const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 1000);
+const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 700);
 
 /// Everything here is f64; formulations differ by rounding, which a few dozen moderate ops amplify
 /// a little.

@@ -1,6 +1,6 @@
 // Random programs of nested loops, branches, functions and recursion: values and gradients,
 // compiled, alone and in lanes, against the same programs in plain C++ with dual numbers. A failure
-// names the seed that repeats it: VT_FUZZ_SEED=… VT_FUZZ_COUNT=16.
+// names the seed that repeats it: VT_FUZZ_SEED=… VT_FUZZ_COUNT=25.
 #include <gtest/gtest.h>
 
 #include "support/property.hpp"
@@ -13,7 +13,7 @@ using vt_test::random_control::Dual;
 using vt_test::random_control::Program;
 
 const std::uint64_t first_seed = vt_test::environment("VT_FUZZ_SEED", 1);
-const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 1000) / 16;
+const std::uint64_t programs = vt_test::environment("VT_FUZZ_COUNT", 1000) / 25;
 
 struct Arguments {
   Tensor x, v, rows, n;
@@ -46,7 +46,7 @@ void expect_dual(const Program& program, const Tensor& value, const Tensor& by_x
 
 TEST(RandomControl, GradientsAreThoseOfDualNumbers) {
   for (std::uint64_t seed = first_seed; seed < first_seed + programs; ++seed) {
-    SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed) + " VT_FUZZ_COUNT=16");
+    SCOPED_TRACE("VT_FUZZ_SEED=" + std::to_string(seed) + " VT_FUZZ_COUNT=25");
     const Program program(seed);
     const auto slopes = vt::value_and_grad<0, 1, 2>(program);
     const auto alone = vt::jit(slopes);

@@ -36,7 +36,7 @@ vt::detail::FlatFunction function_of(const PrimitiveCase& c) {
 
 // How many ways to lay lanes along axes are tried for each op; compiled, each is a kernel of its
 // own.
-const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 20);
+const std::size_t most_patterns = environment("VT_AXIS_PATTERNS", 8);
 
 // Every way to give the mapped operands an axis, or some of them; some counted from the end.
 std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned mask, bool every) {
@@ -54,7 +54,7 @@ std::vector<vt::Vec<MappedAxis>> axis_patterns(const PrimitiveCase& c, unsigned 
     }
     patterns = std::move(longer);
   }
-  const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 3);
+  const std::size_t most = every ? most_patterns : std::min<std::size_t>(most_patterns, 2);
   if (patterns.size() <= most) return patterns;
   std::vector<vt::Vec<MappedAxis>> picked;
   for (std::size_t k = 0; k < most; ++k)

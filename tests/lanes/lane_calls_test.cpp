@@ -214,7 +214,8 @@ TEST(LaneCalls, LoopsInRecursionsInLanesOnThreads) {
   const auto of_lane = [&](Tensor n, Tensor x) {
     return vt::grad([&](Tensor x) { return value(n, x); })(x);
   };
-  expect_lanes(of_lane, gradient, n, x);
+  const bool device = vt_test::forced_backend() == "cuda";
+  if (!device) expect_lanes(of_lane, gradient, n, x);
   const Tensor shared = nested.w;
   const auto by_shared = [&](LaneSchedule schedule) {
     return numbers(vt::jit(vt::grad([&](Tensor w) {
@@ -224,7 +225,6 @@ TEST(LaneCalls, LoopsInRecursionsInLanesOnThreads) {
       return vt::sum(vt::vmap(f, {.schedule = schedule})(n, x));
     }))(shared));
   };
-  const bool device = vt_test::forced_backend() == "cuda";
   const std::vector<double> groups = by_shared(LaneSchedule::groups);
   for (const LaneSchedule schedule : parting) {
     if (device && schedule != LaneSchedule::hybrid) continue;

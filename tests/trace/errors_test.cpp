@@ -537,10 +537,15 @@ TEST(Errors, tracers) {
 }
 
 TEST(Errors, trees_and_rules) {
-  expect("tree_map", {ErrorKind::tree, {"vt::tree_map", "2", "1"}, [] {
+  expect("tree_map", {ErrorKind::tree, {"vt::tree_map", "not built alike", "at [1]"}, [] {
                         (void)vt::tree_map([](Tensor a, Tensor b) { return a + b; },
-                                           std::vector{f({}), f({})}, std::vector{f({})});
+                                           std::vector{std::vector{f({})}, {f({}), f({})}},
+                                           std::vector{std::vector{f({})}, {f({})}});
                       }});
+  expect("tree_map of others", {ErrorKind::tree, {"vt::tree_map", "2", "1"}, [] {
+                                  (void)vt::tree_map([](Tensor a, Tensor b) { return a + b; },
+                                                     std::vector{f({}), f({})}, f({}));
+                                }});
   expect("custom_vjp",
          {ErrorKind::tree, {"vt::custom_vjp", "1", "2"}, [] {
             auto g = vt::custom_vjp(

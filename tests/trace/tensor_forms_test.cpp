@@ -222,7 +222,7 @@ TEST(TensorForms, TextsAreWrittenAsAsked) {
     std::vector<Tensor> shifts;
   };
   EXPECT_EQ(vt::tree_str(Layer{vt::arange(2), {vt::tensor(1.5), vt::tensor(true)}}),
-            ".weights: [0 1] i32[2]\n.shifts[0]: 1.5 f64[]\n.shifts[1]: true bool[]");
+            "weights: [0 1] i32[2]\nshifts[0]: 1.5 f64[]\nshifts[1]: true bool[]");
   EXPECT_EQ(vt::tree_str(vt::tensor(7)), "7 i32[]");
   // str has no line of the call: better none than one of vt's own.
   EXPECT_EQ(vt_test::message([] { (void)vt::tensor(1).str({.precision = 30}); }),

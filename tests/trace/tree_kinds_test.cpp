@@ -29,7 +29,7 @@ class Specialised {
 
  private:
   friend vt::TreeMembers<Specialised>;
-  int uses_ = 0;
+  [[maybe_unused]] int uses_ = 0;
   Tensor b_, w_;
 };
 

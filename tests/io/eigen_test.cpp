@@ -130,6 +130,18 @@ TEST(Eigen, DataMayChangeAfterTheCall) {
   }
 }
 
+TEST(Eigen, ResultsMayLieWhereArgumentsDo) {
+  // y = (second element, first element): wrong if either is written before both are read.
+  const auto swap = vt::jit([](Tensor x) { return vt::flip(x) * 2; });
+  Eigen::Vector2d x(1, 2);
+  std::span<double> place(x.data(), 2);
+  for (int i = 0; i < 3; ++i) {
+    x = Eigen::Vector2d(1, 2);
+    swap.into(place)(x);
+    EXPECT_EQ(x, Eigen::Vector2d(4, 2));
+  }
+}
+
 TEST(Eigen, OtherDataForTensors) {
   const auto f = [](Tensor x) { return vt::sum(x * x); };
   const std::vector<double> list{1, 2, 3};

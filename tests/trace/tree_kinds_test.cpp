@@ -13,6 +13,7 @@
 namespace {
 
 using vt::Tensor;
+using vt_test::message;
 
 void expect_near(const Tensor& actual, const Tensor& expected) {
   vt_test::expect_close(actual, expected, {.relative = 1e-12, .absolute = 1e-14});
@@ -267,7 +268,7 @@ TYPED_TEST(TreeKinds, AsListsAndVectors) {
   this->expect(vt::tree_unflatten(structure, leaves), this->w, this->b);
   this->expect(vt::tree_unflatten(structure, std::vector{leaves[0] * 2, leaves[1]}), this->w * 2,
                this->b);
-  EXPECT_EQ(vt_test::message([&, s = structure] { (void)vt::tree_unflatten(s, {}, {}); }),
+  EXPECT_EQ(message([&, s = structure] { (void)vt::tree_unflatten(s, {}, {}); }),
             "vt::tree_unflatten: 2 Tensors are wanted, not 0");
   const auto [vector, unravel] = vt::ravel_tree(this->tree);
   expect_near(vector, vt::concatenate({vt::ravel(this->w), this->b}));
@@ -279,3 +280,72 @@ TYPED_TEST(TreeKinds, AsListsAndVectors) {
                vt::zeros_like(this->w), vt::zeros_like(this->b));
   this->expect_unchanged();
 }
+
+namespace {
+
+/// Copies share what it lists: the user's object would change.
+struct Handle {
+  explicit Handle(Tensor w) : part(std::make_shared<Plain>(Plain{std::move(w), vt::ones({1})})) {}
+  auto tree_members() { return std::tie(part->weights, part->offset); }
+  std::shared_ptr<Plain> part;
+};
+TEST(TreeKindsOf, ClassesWhoseCopiesShareAreRefused) {
+  const Handle h(vt::tensor({1.0, 2.0}));
+  const auto f = [](const Handle& t) { return vt::sum(t.part->weights); };
+  for (const auto& call : {std::function<void()>([&] { (void)vt::grad(f)(h); }),
+                           std::function<void()>([&] { (void)vt::jit(f)(h); })})
+    EXPECT_EQ(message(call),
+              "vt: a copy of a class shares [0] with the object, which vt would change: let its "
+              "copy constructor copy what its list of tree members names");
+  expect_near(h.part->weights, vt::tensor({1.0, 2.0}));
+}
+
+TEST(TreeKindsOf, AnObjectOfTwoPointersIsTwoLeaves) {
+  using Pair = std::array<std::shared_ptr<Tensor>, 2>;
+  const auto one = std::make_shared<Tensor>(vt::tensor({1.0, 2.0}));
+  const Pair both{one, one};
+  const auto f = [](const Pair& p) { return vt::sum(*p[0] * 3.0) + vt::sum(*p[1]); };
+  for (const Pair& g : {vt::grad(f)(both), vt::jit(vt::grad(f))(both)}) {
+    EXPECT_NE(g[0], g[1]);
+    expect_near(*g[0], vt::tensor({3.0, 3.0}));
+    expect_near(*g[1], vt::tensor({1.0, 1.0}));
+  }
+  expect_near(*one, vt::tensor({1.0, 2.0}));
+}
+
+struct Offset : Dense {
+  using Dense::Dense;
+  Tensor weights() const override { return Dense::weights() + 1.0; }
+  std::shared_ptr<Layer> clone() const override { return std::make_shared<Offset>(*this); }
+};
+TEST(TreeKindsOf, StructureSelectsTheProgram) {
+  const Tensor x = vt::tensor({1.0, 2.0});
+  using Any = std::shared_ptr<Layer>;
+  const auto of_layer =
+      vt::jit([](const Any& l) { return l ? vt::sum(l->weights()) : vt::zeros({}, vt::f64); });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(of_layer(Any(std::make_shared<Dense>(x, x))).item<double>(), 3.0);
+    EXPECT_EQ(of_layer(Any(std::make_shared<Offset>(x, x))).item<double>(), 5.0);
+    EXPECT_EQ(of_layer(Any()).item<double>(), 0.0);
+  }
+  using Either = std::variant<Tensor, std::pair<Tensor, int>>;
+  const auto of_variant = vt::jit([](const Either& e) {
+    return e.index() == 0 ? vt::sum(std::get<0>(e))
+                          : vt::sum(std::get<1>(e).first) * std::get<1>(e).second;
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(of_variant(Either(x)).item<double>(), 3.0);
+    EXPECT_EQ(of_variant(Either(std::pair(x, 2))).item<double>(), 6.0);
+    EXPECT_EQ(of_variant(Either(std::pair(x, 5))).item<double>(), 15.0);
+  }
+  const auto of_bits = vt::jit([](Tensor t, std::vector<bool> bits) {
+    return vt::sum(t) * static_cast<double>(bits.size() + (bits.empty() ? 0 : bits[0]));
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(of_bits(x, std::vector<bool>{}).item<double>(), 0.0);
+    EXPECT_EQ(of_bits(x, std::vector<bool>{false}).item<double>(), 3.0);
+    EXPECT_EQ(of_bits(x, std::vector<bool>{true}).item<double>(), 6.0);
+  }
+}
+
+}  // namespace

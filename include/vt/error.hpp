@@ -1,6 +1,7 @@
-// vt::Error, its kinds, and Where: the user's source line that every op and message carries.
+// vt::Error, its kinds, and CallSite: the user's source line that every op and message carries.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -33,6 +34,9 @@ class Error : public std::runtime_error {
 struct CallSite {
   const char* file = nullptr;
   int line = 0;
+  /// Of what a derivative computes: how often the op of that line was differentiated, and which op
+  /// it is (of vt::detail::Op). Transforms set it.
+  std::uint8_t derivatives = 0, differentiated = 0;
   static constexpr CallSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }

@@ -60,10 +60,12 @@ struct DebugNansOptions {
 /// While one lives, a NaN that is looked at on this thread (by item, to_vector, data, if, as_eigen,
 /// …) is an error that tells where it came from: the op that made it of operands without one, its
 /// operands there and the user's line, the iteration and the lane, or the argument that brought it.
-/// A NaN that nobody looks at (`where(x > 0, log(x), 0)`) is silent. Programs run as they are; what
-/// gave a NaN is run again from what it read, on the interpreter, and nothing with effects. For
-/// that its inputs are kept, also those that are donated. `VT_DEBUG_NANS=1` does it for all threads
-/// from the beginning. They nest: the innermost counts.
+/// The program itself looks at what a predicate compares (of cond, while_loop, check, or a bool
+/// that C++ asks for) and at what a print or a callback gets, which is told when it has run. A NaN
+/// that nobody looks at (`where(x > 0, log(x), 0)`) is silent, and so is asking for it (isnan,
+/// isfinite, x != x). What gave a NaN is run again from what it read, on the interpreter, and
+/// nothing with effects. For that its inputs are kept, also those that are donated.
+/// `VT_DEBUG_NANS=1` does it for all threads from the beginning. They nest: the innermost counts.
 class DebugNans {
  public:
   explicit DebugNans(DebugNansOptions options = {});

@@ -236,8 +236,8 @@ template <std::size_t... I, class F>
 template <class F, class P, class T>
 [[nodiscard]] auto jvp(F f, const P& primals, const T& tangents,
                        CallSite where = CallSite::here()) {
-  using Arguments = decltype(detail::lift_all(f, detail::as_arguments(primals)));
-  using Tangents = decltype(detail::lift_all(f, detail::as_arguments(tangents)));
+  using Arguments = decltype(detail::lift_all(f, detail::as_arguments<F>(primals)));
+  using Tangents = decltype(detail::lift_all(f, detail::as_arguments<F>(tangents)));
   using Check = detail::GradCheck<detail::Derivative::by_all, F, Arguments>;
   using Call = typename Check::Call;
   VT_ASSERT_CALL("vt::jvp, which takes several arguments as one std::tuple", Call);
@@ -249,9 +249,9 @@ template <class F, class P, class T>
   if constexpr (!Check::holds || !fitting) {
     return detail::RefusedPair();
   } else {
-    auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments(primals)));
+    auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments<F>(primals)));
     detail::Mask wanted(g.leaves().size(), true);
-    const auto given = detail::lift_all(f, detail::as_arguments(tangents));
+    const auto given = detail::lift_all(f, detail::as_arguments<F>(tangents));
     std::vector<Tensor> directions;
     std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
     if (directions.size() != g.leaves().size())

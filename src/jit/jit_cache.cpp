@@ -21,6 +21,7 @@
 #include "../trace/record/devices.hpp"
 #include "../trace/record/literals.hpp"
 #include "../trace/record/named_axes.hpp"
+#include "../trace/record/nan_watch.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/signature_changes.hpp"
 #include "../trace/record/thread_state.hpp"
@@ -34,7 +35,8 @@ struct JitCache::Entry : std::enable_shared_from_this<JitCache::Entry> {
   std::string fixed;  ///< StaticKey::bytes
   Vec<Aval> arguments;
   GraphRef graph;
-  GraphRef program_graph;  ///< that the executable was made of: with numbers for captured arrays
+  WatchedGraph
+      program_graph;  ///< that the executable was made of: with numbers for captured arrays
   std::vector<Tensor> captured;
   Vec<BufferRef> captured_values;  ///< but for those that are numbers in the code
   // Null when the trace captured tracers or used a named axis: such a program is good for one call
@@ -115,14 +117,15 @@ void JitCache::Entry::compile(std::span<const Tensor> arguments,
   device = wanted ? *wanted : device_of(*graph, jit_program::places_of(arguments));
   captured_values = brought(captured_values, device);
   const bool here = device.kind == Device::Kind::cpu;
-  if (here && donated.empty() && states.empty())
+  program_graph.graph = graph;
+  if (watches_nans()) program_graph = watched(graph);
+  if (here && donated.empty() && states.empty() && program_graph.sinks.empty())
     executable = families.program(family, *graph, arguments.size());
   shares_program = executable != nullptr;
-  program_graph = graph;
   if (here && !executable && !captured_values.empty())
-    program_graph =
-        std::make_shared<const GraphBody>(with_captured_numbers(*graph, captured_values));
-  const GraphBody& own = *program_graph;
+    program_graph.graph = std::make_shared<const GraphBody>(
+        with_captured_numbers(*program_graph.graph, captured_values));
+  const GraphBody& own = *program_graph.graph;
   for (Var v : own.inputs) input_bytes.push_back(own.aval(v).bytes());
   if (!executable) executable = compile_graph(own, device, donated);
 }
@@ -145,8 +148,12 @@ struct JitCache::State {
   /// Do calls of this thread assume it?
   bool assumes_finite() const { return assume_finite || thread_state().assume_finite; }
   std::string key_of(const StaticKey& static_key, std::span<const Tensor> arguments) const {
+    const NanWatch& watch = thread_state().nan_watch;
     return jit_program::key_of(static_key, arguments, device) + (assumes_finite() ? "f" : "") +
-           (thread_state().default_dtype == f64 ? "w" : "");
+           (thread_state().default_dtype == f64 ? "w" : "") +
+           (!watch.on          ? ""
+            : watch.infinities ? "i"
+                               : "n");
   }
   /// Null if there is none for this signature.
   std::shared_ptr<const Entry> program(const std::string& key) {
@@ -391,14 +398,16 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   if (!donated.empty())
     jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
                               program->executable->overwritten(), where);
+  const WatchedGraph& graph = program->program_graph;
   Vec<BufferRef> outputs =
-      run_program(*program->executable, *program->program_graph, {inputs.data(), inputs.size()});
-  if (watches_nans())
-    keep_not_finite(
-        kept_inputs, outputs, *program->program_graph, [&] { return program->program_graph; },
-        [&](std::size_t i) {
-          return jit_program::input_name(i, arguments.size(), static_key, where);
-        });
+      run_program(*program->executable, *graph.graph, {inputs.data(), inputs.size()});
+  if (watches_nans()) {
+    keep_not_finite(graph, kept_inputs, outputs, [&](std::size_t i) {
+      return jit_program::input_name(i, arguments.size(), static_key, where);
+    });
+    refuse_inside(graph, kept_inputs, outputs, where);
+    outputs.resize(program->graph->outputs.size());
+  }
   std::vector<Tensor> results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i)

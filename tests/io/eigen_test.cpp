@@ -159,6 +159,34 @@ TEST(Eigen, OtherDataForTensors) {
   EXPECT_EQ(by_list(array, list).to_vector<double>(), (std::vector{2.0, 4.0, 6.0}));
 }
 
+TEST(Eigen, DataForBothModes) {
+  const auto f = [](Tensor x, Tensor y) { return vt::sin(x) * y; };
+  const std::vector<double> list{1, 2, 3};
+  const std::array<double, 3> array{0.5, -1, 2};
+  const Eigen::Vector3d eigen(2, 0, -1);
+  const Tensor x = vt::tensor(list), y = vt::tensor(array), dx = vt::tensor(eigen);
+  const auto [value, push] = vt::linearize(f, list, array);
+  const Tensor along = vt::jvp(f, std::tuple(x, y), std::tuple(dx, x)).second;
+  EXPECT_EQ(value.to_vector<double>(), f(x, y).to_vector<double>());
+  for (const Tensor& pushed : {push(eigen, list), push(dx, list), push(eigen, x),
+                               vt::jvp(f, std::tuple(list, y), std::tuple(eigen, list)).second})
+    EXPECT_EQ(pushed.to_vector<double>(), along.to_vector<double>());
+  const auto [same, pull] = vt::vjp(f, std::span<const double>(list), array);
+  EXPECT_EQ(same.to_vector<double>(), value.to_vector<double>());
+  const auto [of_x, of_y] = vt::vjp(f, x, y).second(dx);
+  for (const auto& [a, b] : {pull(eigen), pull(std::array{2.0, 0.0, -1.0}), pull(dx)}) {
+    EXPECT_EQ(a.to_vector<double>(), of_x.to_vector<double>());
+    EXPECT_EQ(b.to_vector<double>(), of_y.to_vector<double>());
+  }
+  // One argument alone, and one that is no Tensor.
+  const auto sum = [](Tensor z) { return vt::sum(z * z); };
+  EXPECT_EQ(vt::jvp(sum, list, array).second.item<double>(), 2 * (0.5 - 2 + 6));
+  EXPECT_EQ(Eigen::Vector3d(vt::vjp(sum, array).second(1.0)), Eigen::Vector3d(1, -2, 4));
+  const auto weighted = [](const std::vector<Tensor>& w, Tensor z) { return w[0] * z; };
+  const auto pulled = vt::vjp(weighted, std::vector{x}, array).second(list);
+  EXPECT_EQ(std::get<0>(pulled)[0].to_vector<double>(), (y * x).to_vector<double>());
+}
+
 /// As std::mdspan, which this compiler has not.
 template <class T>
 struct View {

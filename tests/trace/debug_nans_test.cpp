@@ -192,6 +192,126 @@ TEST(DebugNans, WhatTheDataBring) {
   EXPECT_TRUE(vt::tensor({nan}).to_vector<double>()[0] != 0);
 }
 
+/// What is said when a value decides where f(x) goes, or an effect of it gets the value.
+void expect_inside(const char* sink, const std::vector<double>& x, const Function& f) {
+  const vt::DebugNans watch;
+  const auto jitted = vt::jit(f);
+  const auto lanes = vt::jit(vt::vmap(f));
+  const Tensor one = vt::tensor(x), many = vt::stack(std::vector<Tensor>(5, one));
+  const auto expect = [&](const char* how, const std::function<Tensor()>& run) {
+    const std::string text = message([&] { (void)run().to_vector<double>(); });
+    EXPECT_NE(text.find(std::string("vt::") + sink), std::string::npos)
+        << sink << ", " << how << ": " << text;
+    EXPECT_NE(text.find(" got a value that is not finite: vt::log(-1) at "), std::string::npos)
+        << sink << ", " << how << ": " << text;
+  };
+  expect("eager", [&] { return f(one); });
+  expect("jit", [&] { return jitted(one); });
+  expect("jit again", [&] { return jitted(one); });
+  expect("vmap", [&] { return lanes(many); });
+}
+
+TEST(DebugNans, WhatDecides) {
+  const std::vector<double> x{1, -1, 2};
+  const auto decides = ", which decides where the program goes,";
+  const auto one = [&](const char* op) { return op + std::string(decides); };
+  const auto sum = [](Tensor y) { return vt::sum(vt::log(y)); };
+  expect_inside(one("gt").c_str(), x, [&](Tensor y) {
+    return vt::cond(sum(y) > 0, [&] { return y; }, [&] { return y * 0; });
+  });
+  expect_inside(one("lt").c_str(), x, [&](Tensor y) {  // ends at once
+    return vt::while_loop([&](Tensor z) { return sum(z) < 10; }, [](Tensor z) { return z * 2; }, y);
+  });
+  expect_inside(one("le").c_str(), x, [&](Tensor y) {  // of what no result is made
+    return vt::while_loop(
+               [&](std::pair<Tensor, Tensor> c) { return (!(c.second <= 4)) & (c.first < 9); },
+               [&](std::pair<Tensor, Tensor> c) {
+                 return std::pair(c.first + 1, vt::where(c.first > 4, 3.0, sum(y)));
+               },
+               std::pair(vt::tensor(0.0), vt::tensor(20.0)))
+        .first;
+  });
+  expect_inside(one("ge").c_str(), x, [&](Tensor y) {  // in a loop, as a flag that is carried
+    return vt::scan(
+               [&](std::pair<Tensor, Tensor> c, Tensor z) {
+                 const Tensor next =
+                     vt::cond(c.first, [&] { return c.second; }, [&] { return c.second + z; });
+                 return std::pair(std::pair(c.first | (vt::log(z) >= 2), next), next);
+               },
+               std::pair(vt::tensor(false), vt::tensor(0.0)), y)
+        .second;
+  });
+  expect_inside(one("convert").c_str(), x, [&](Tensor y) {
+    return vt::switch_(sum(y).astype(vt::i32),
+                       std::tuple([&] { return y; }, [&] { return y * 0; }));
+  });
+  expect_inside(one("eq").c_str(), x, [&](Tensor y) {
+    vt::check((sum(y) == sum(y * 2)) | (y[0] > 0), "differ");
+    return y;
+  });
+}
+
+TEST(DebugNans, WhatEffectsGet) {
+  vt::set_print_sink([](std::string_view) {});
+  const std::vector<double> x{1, -1, 2};
+  expect_inside("debug_print", x, [](Tensor y) {
+    vt::debug_print("{}", vt::log(y)[1]);
+    return y;
+  });
+  expect_inside("debug_print", x, [](Tensor y) {
+    return vt::scan(
+               [](Tensor c, Tensor z) {
+                 vt::cond(
+                     z < 1,
+                     [&] {
+                       vt::debug_print("{}", vt::log(z));
+                       return c;
+                     },
+                     [&] { return c; });
+                 return std::pair(c + z, c);
+               },
+               0.0, y)
+        .second;
+  });
+  expect_inside("callback", x, [](Tensor y) {
+    vt::callback([](Tensor) {}, std::tuple<>())(vt::log(y));
+    return y;
+  });
+  vt::set_print_sink({});
+}
+
+TEST(DebugNans, TruthOfATensor) {
+  const vt::DebugNans watch;
+  const auto below = vt::jit([](Tensor y) { return vt::sum(vt::log(y)) < 3; });
+  const auto both = vt::jit([](Tensor a, Tensor b) { return std::pair(a & b, !b); });
+  for (const Tensor& x : {vt::tensor({1.0, -1.0}), vt::tensor({1.0, 2.0})}) {
+    const bool bad = x[1].item<double>() < 0;
+    for (int i = 0; i < 2; ++i) {
+      const auto expect = [&](const std::function<Tensor()>& f) {
+        const std::string text = message([&] {
+          if (f()) (void)x;
+        });
+        EXPECT_EQ(bad, text.find("bool[] follows from vt::lt at debug_nans_test.cpp:") !=
+                           std::string::npos)
+            << text;
+        EXPECT_EQ(bad, text.find("is not finite: vt::log(-1) at ") != std::string::npos) << text;
+      };
+      expect([&] { return below(x); });
+      expect([&] { return vt::sum(vt::log(x)) < 3; });
+      expect([&] { return both(below(x), vt::tensor(true)).first; });
+      expect([&] { return below(x) | vt::tensor(false); });
+      // What other comparisons decide is not blamed.
+      EXPECT_FALSE(both(below(x), vt::tensor(true)).second);
+    }
+  }
+  // Asking for it is no fault, and what nothing decides is none.
+  const Tensor x = vt::log(vt::tensor({-1.0, 1.0}));
+  EXPECT_TRUE(vt::any(vt::isnan(x)));
+  EXPECT_TRUE(vt::any(x != x));
+  EXPECT_FALSE(vt::isfinite(x)[0]);
+  EXPECT_EQ((x > 0).to_vector<bool>(), (std::vector{false, false}));
+}
+
 TEST(DebugNans, IsSilentWhereNobodyReadsIt) {
   const vt::DebugNans watch;
   const Tensor x = vt::tensor({1.0, -1.0, 0.0});

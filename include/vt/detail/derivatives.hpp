@@ -114,11 +114,15 @@ auto lift_all(F& f, const std::tuple<A...>& arguments) {
   }(std::index_sequence_for<A...>{});
 }
 
-/// Arguments given as a tuple, or one argument alone.
-template <class T>
+/// Arguments of F, given as a tuple or one alone, with data for its Tensors as Tensors.
+template <class F, class T>
 auto as_arguments(const T& t) {
-  if constexpr (is_tuple<T>) return t;
-  else return std::tuple<T>(t);
+  const auto all = [](const auto&... arguments) {
+    return with_tensors<F, Taking::data>(
+        CallSite(), [](const auto&... taken) { return own(taken...); }, arguments...);
+  };
+  if constexpr (is_tuple<T>) return std::apply(all, t);
+  else return all(t);
 }
 
 template <class Result, class... A>
@@ -398,12 +402,18 @@ class Push {
   }
   template <class... T>
     requires(!may_be_tangents<std::tuple<T...>, A...> && !(std::is_same_v<T, CallSite> || ...))
-  Refused operator()(const T&...) const {
-    static_assert(same_type < std::tuple<T...>, std::tuple<A...>,
-                  sizeof...(T) == 0 && sizeof...(A) == 0 >,
-                  "vt::linearize: the derivative takes a tangent for each argument of the "
-                  "function, a tree like it");
-    return Refused();
+  auto operator()(const T&... tangents) const {
+    using Parameters =
+        decltype(parameters_for(ParameterList<A...>(), std::index_sequence_for<T...>()));
+    if constexpr (data_among(Parameters(), std::type_identity<T>()...)) {
+      return with_taken<Taking::data>(Parameters(), CallSite(), *this, tangents...);
+    } else {
+      static_assert(same_type < std::tuple<T...>, std::tuple<A...>,
+                    sizeof...(T) == 0 && sizeof...(A) == 0 >,
+                    "vt::linearize: the derivative takes a tangent for each argument of the "
+                    "function, a tree like it");
+      return Refused();
+    }
   }
 
  private:
@@ -428,25 +438,28 @@ auto linearize_at(CallSite where, F f, const A&... arguments) {
       Push<decltype(value), L...> push(std::move(flat.map), value);
       return std::pair(std::move(value), std::move(push));
     }
-  }(lift_all(f, own(arguments...)));
+  }(lift_all(f, as_arguments<F>(std::tie(arguments...))));
 }
 
 template <class F, class... A>
 auto vjp_at(CallSite where, F f, const A&... arguments) {
-  using Check = GradCheck<Derivative::by_all, F, decltype(lift_all(f, own(arguments...)))>;
+  using Arguments = decltype(lift_all(f, as_arguments<F>(std::tie(arguments...))));
+  using Check = GradCheck<Derivative::by_all, F, Arguments>;
   using Call = typename Check::Call;
   VT_ASSERT_CALL("vt::vjp", Call);
   VT_ASSERT_GRAD("vt::vjp", Check);
   if constexpr (!Check::holds) {
     return RefusedPair();
   } else {
-    auto g = tree_function(f, lift_all(f, own(arguments...)));
+    auto g = tree_function(f, lift_all(f, as_arguments<F>(std::tie(arguments...))));
     Mask wanted(g.leaves().size(), true);
     LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
     auto value = g.rebuild(flat.outputs);
     using Value = decltype(value);
-    auto pull = [map = std::move(flat.map), like = g.arguments()]<class C>(
-                    const C& cotangent, CallSite line = CallSite::here()) {
+    auto pull = [map = std::move(flat.map), like = g.arguments()](
+                    const auto& given, CallSite line = CallSite::here()) {
+      const auto& cotangent = taken_as<Taking::data, Value>(given, line);
+      using C = std::remove_cvref_t<decltype(cotangent)>;
       constexpr bool fitting = TreesCheck<C>::holds && std::is_convertible_v<C, Value>;
       static_assert(same_type<C, Value, fitting>,
                     "vt::vjp: the cotangent must be a tree like the function's result");

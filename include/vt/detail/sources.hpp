@@ -261,6 +261,7 @@
 #include "../../../src/trace/interpret/interpreter.cpp"
 #include "../../../src/trace/interpret/linalg.cpp"
 #include "../../../src/trace/interpret/nan_origin.cpp"
+#include "../../../src/trace/interpret/nan_sinks.cpp"
 #include "../../../src/trace/interpret/nan_watch.cpp"
 #include "../../../src/trace/interpret/order.cpp"
 #include "../../../src/trace/interpret/reduce.cpp"

@@ -100,8 +100,8 @@ inline constexpr bool fits = Check::fault != never;
                 name ": an argument or result is or holds a std::shared_ptr to a class"            \
                      " with virtual functions, which may point to another class: "                 \
                      "give it virtual std::shared_ptr<Base> clone() const and "                    \
-                     "virtual std::vector<vt::Tensor*> tree_members(), or hold a "                 \
-                     "std::variant");                                                              \
+                     "virtual std::vector<vt::Tensor*> tree_members() and pass a "                 \
+                     "std::shared_ptr<Base>, or hold a std::variant");                             \
   static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
                     Check::tree_fault != ::vt::detail::TreeFault::inherited>,                      \
                 name ": an argument or result is or holds a class whose list "                     \

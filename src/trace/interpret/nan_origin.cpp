@@ -13,6 +13,7 @@
 #include "../base/convert.hpp"
 #include "../ir/effects.hpp"
 #include "../record/recursion.hpp"
+#include "../record/without_effects.hpp"
 #include "interpreter.hpp"
 
 namespace vt::detail {
@@ -72,6 +73,45 @@ std::string operand_text(const Buffer& value, const Aval& aval, std::int64_t ele
   }
   return formatted("{} of {:.6g} to {:.6g}", aval.str(), low, high);
 }
+
+/// The operands of a loop's body, asked for from the last iteration back. Few are kept; others are
+/// made again from those.
+class LoopStates {
+ public:
+  /// next(state, i): of iteration i + 1. Its first `carries` are changed.
+  using Next = FunctionRef<Vec<BufferRef>(const Vec<BufferRef>&, std::int64_t)>;
+  LoopStates(Vec<BufferRef> first, int carries, Next next) : next_(next) {
+    for (int i = 0; i < carries; ++i) bytes_ += first[static_cast<std::size_t>(i)]->bytes;
+    kept_.push_back({0, std::move(first)});
+  }
+
+  Vec<BufferRef> at(std::int64_t iteration) {
+    while (kept_.back().iteration > iteration) kept_.pop_back();
+    State now = kept_.back();
+    std::int64_t middle = halfway(now.iteration, iteration);
+    while (now.iteration < iteration) {
+      now.values = next_(now.values, now.iteration);
+      ++now.iteration;
+      const bool fits = static_cast<std::size_t>(iteration - now.iteration) * bytes_ <= most_bytes;
+      if (now.iteration != middle && !fits) continue;
+      kept_.push_back(now);
+      middle = halfway(now.iteration, iteration);
+    }
+    return now.values;
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 26;
+  struct State {
+    std::int64_t iteration;
+    Vec<BufferRef> values;
+  };
+  static std::int64_t halfway(std::int64_t from, std::int64_t to) { return from + (to - from) / 2; }
+
+  Next next_;
+  std::size_t bytes_ = 1;  ///< of what changes, and a little
+  Vec<State> kept_;
+};
 
 class Search {
  public:
@@ -328,17 +368,20 @@ class Search {
 
   Found in_while(const Equation& e, const WhileParams& p, std::span<const BufferRef> operands,
                  std::size_t carry, std::int64_t element) {
-    Vec<Vec<BufferRef>> states{Vec<BufferRef>(operands.begin(), operands.end())};
-    while (*interpret(*p.condition, states.back())[0]->as<const std::uint8_t>()) {
-      Vec<BufferRef> next = states.back();
-      Vec<BufferRef> made = interpret(*p.body, next);
-      std::move(made.begin(), made.end(), next.begin());
-      states.push_back(std::move(next));
-    }
-    for (std::size_t iteration = states.size() - 1; iteration-- > 0;) {
-      Found f = follow(*p.body, states[iteration], p.body->outputs[carry], element);
-      if (f.origin)
-        return noted(std::move(f), iteration_text(e, static_cast<std::int64_t>(iteration)));
+    const auto next = [&](const Vec<BufferRef>& state, std::int64_t) {
+      Vec<BufferRef> after = state;
+      Vec<BufferRef> made = interpret(*p.body, state);
+      std::move(made.begin(), made.end(), after.begin());
+      return after;
+    };
+    Vec<BufferRef> state(operands.begin(), operands.end());
+    LoopStates states(state, p.carries, next);
+    std::int64_t iteration = 0;
+    while (*interpret(*p.condition, state)[0]->as<const std::uint8_t>())
+      state = next(state, iteration++);
+    while (iteration-- > 0) {
+      Found f = follow(*p.body, states.at(iteration), p.body->outputs[carry], element);
+      if (f.origin) return noted(std::move(f), iteration_text(e, iteration));
       element = f.element;
       carry = f.input;
       if (carry >= static_cast<std::size_t>(p.carries)) break;
@@ -358,18 +401,20 @@ class Search {
       iteration = place(element / each);
       element %= each;
     }
-    Vec<Vec<BufferRef>> states;
-    Vec<BufferRef> values(operands.begin(), operands.end());
-    for (std::int64_t i = 0; i <= iteration; ++i) {
+    const auto with_elements = [&](Vec<BufferRef> values, std::int64_t i) {
       for (std::size_t k = carries; k < looped; ++k)
         values[k] = part(operands[k], g.aval(e.inputs[k]), p.length, place(i));
-      states.push_back(values);
-      if (i == iteration) break;
-      Vec<BufferRef> made = interpret(*p.body, values);
-      std::move(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(carries), values.begin());
-    }
+      return values;
+    };
+    const auto next = [&](const Vec<BufferRef>& state, std::int64_t i) {
+      Vec<BufferRef> after = state;
+      Vec<BufferRef> made = interpret(*p.body, with_elements(state, i));
+      std::move(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(carries), after.begin());
+      return after;
+    };
+    LoopStates states(Vec<BufferRef>(operands.begin(), operands.end()), p.carries, next);
     for (; iteration >= 0; --iteration) {
-      Found f = follow(*p.body, states[static_cast<std::size_t>(iteration)],
+      Found f = follow(*p.body, with_elements(states.at(iteration), iteration),
                        p.body->outputs[output], element);
       if (f.origin) return noted(std::move(f), iteration_text(e, iteration));
       output = f.input;
@@ -444,10 +489,16 @@ std::string element_text(const Aval& aval, std::int64_t element) {
   return text + "]";
 }
 
-NanOrigin nan_origin(const GraphBody& graph, std::span<const BufferRef> inputs, std::size_t output,
+NanOrigin nan_origin(const GraphRef& graph, std::span<const BufferRef> inputs, std::size_t output,
                      std::int64_t element, NotFinite what) {
+  GraphRef quiet = graph;
+  try {
+    quiet = without_effects(graph);
+  } catch (const Error&) {
+    // Values of a callback that must not be called again: the search ends there.
+  }
   const nan_search::Found f =
-      nan_search::Search(what).follow(graph, inputs, graph.outputs[output], element);
+      nan_search::Search(what).follow(*quiet, inputs, quiet->outputs[output], element);
   if (f.origin) return *f.origin;
   NanOrigin o;
   o.kind = NanOrigin::Kind::input;

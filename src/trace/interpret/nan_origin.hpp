@@ -41,7 +41,7 @@ struct NanOrigin {
 };
 
 /// Of `element` of output `output`, which is not finite. Effects do not happen again.
-NanOrigin nan_origin(const GraphBody& graph, std::span<const BufferRef> inputs, std::size_t output,
+NanOrigin nan_origin(const GraphRef& graph, std::span<const BufferRef> inputs, std::size_t output,
                      std::int64_t element, NotFinite what);
 
 }  // namespace vt::detail

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "../ir/effects.hpp"
-#include "user_line.hpp"
+#include "thread_state.hpp"
 
 namespace vt::detail {
 

@@ -13,9 +13,9 @@
 #include "../base/locks.hpp"
 #include "../fiber/coroutine.hpp"
 #include "devices.hpp"
+#include "nan_watch.hpp"
 #include "scope.hpp"
 #include "thread_state.hpp"
-#include "user_line.hpp"
 
 namespace vt::detail {
 
@@ -288,18 +288,22 @@ void evaluate(std::span<const Tensor> wanted, CallSite where, const char* functi
   if (batch.results.empty()) return;
   const WhereScope line(where);  // what messages name where an equation knows no line
   Vec<BufferRef> values;
-  Coroutine::on_thread_stack(
-      [&] { values = run_graph(batch.graph, batch.inputs, batch.compiled); });
-  if (watches_nans())
-    keep_not_finite(
-        batch.inputs, values, batch.graph,
-        [&] { return std::make_shared<const GraphBody>(batch.graph); },
-        [&](std::size_t i) {
-          const std::string line = at(batch.lines[i]);
-          return "the value " + batch.graph.aval(batch.graph.inputs[i]).str() +
-                 (line.empty() ? line : " made" + line.substr(1));
-        });
-  lazy_run::publish(batch, std::move(values));
+  const auto run = [&](const GraphBody& graph) {
+    Coroutine::on_thread_stack([&] { values = run_graph(graph, batch.inputs, batch.compiled); });
+  };
+  if (!watches_nans()) {
+    run(batch.graph);
+    return lazy_run::publish(batch, std::move(values));
+  }
+  const WatchedGraph graph = watched(std::make_shared<const GraphBody>(std::move(batch.graph)));
+  run(*graph.graph);
+  keep_not_finite(graph, batch.inputs, values, [&](std::size_t i) {
+    const std::string line = at(batch.lines[i]);
+    return "the value " + graph.graph->aval(graph.graph->inputs[i]).str() +
+           (line.empty() ? line : " made" + line.substr(1));
+  });
+  lazy_run::publish(batch, values);
+  refuse_inside(graph, batch.inputs, values, where);
 }
 
 void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {

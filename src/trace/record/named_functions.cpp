@@ -16,7 +16,6 @@
 #include "signature_changes.hpp"
 #include "state.hpp"
 #include "thread_state.hpp"
-#include "user_line.hpp"
 
 namespace vt::detail {
 

@@ -138,17 +138,6 @@ bool is_known(const Tensor&);
 Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,
                          bool at_first_sight = false);
 
-// See DebugNans; defined by src/trace/interpret (nan_watch.cpp).
-/// Remembers a run at those of its results that are not finite, unless others hold them. `graph`,
-/// and `name` of an input, are asked for if there are any.
-void keep_not_finite(std::span<const BufferRef> inputs, std::span<const BufferRef> results,
-                     const GraphBody& body, FunctionRef<std::shared_ptr<const GraphBody>()> graph,
-                     FunctionRef<std::string(std::size_t)> name);
-/// Throws: Error(value) that tells where it comes from, if a value that some run has made is not
-/// finite. `host`: its elements on the host.
-void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval, CallSite where,
-                       const char* function);
-
 /// Pending results whose bits shall not depend on how often such a Graph ran, as those of lanes
 /// that run in blocks or all at once.
 void compile_at_first_sight(std::span<const Tensor>);

@@ -89,6 +89,29 @@ inline ThreadState& thread_state() {
 
 inline bool watches_nans() { return thread_state().nan_watch.on; }
 
+/// The line to blame: that of the pass or the composed function at work if there is one, else
+/// `where`.
+inline CallSite user_line(CallSite where) {
+  const CallSite& outer = thread_state().where;
+  return outer.file ? outer : where;
+}
+
+/// While it lives, ops are attributed to the line that called a composed function (unless a pass
+/// has set one already).
+class UserLine {
+ public:
+  explicit UserLine(CallSite where) : state_(thread_state()), before_(state_.where) {
+    if (!before_.file) state_.where = where;
+  }
+  ~UserLine() { state_.where = before_; }
+  UserLine(const UserLine&) = delete;
+  UserLine& operator=(const UserLine&) = delete;
+
+ private:
+  ThreadState& state_;
+  CallSite before_;
+};
+
 /// Guards the lazy graph (level 0): the inputs and buffers of nodes not yet run, and the scratch
 /// fields of all level 0 nodes.
 Mutex& lazy_mutex();

@@ -549,8 +549,17 @@ class Walk {
     if (!varies || !rule.tangent) return;
     const Tensor& y = x_[index(e.outputs[0])];
     if (!is_inexact(y.dtype())) return;
+    const WhereScope line(differentiated(e));
     Tensor t = rule.tangent(call(e, y));
     if (t.defined()) set_tangent(e, 0, std::move(t));
+  }
+
+  /// The line of what the derivative of `e` computes.
+  static CallSite differentiated(const Equation& e) {
+    CallSite where = e.where;
+    if (where.derivatives == 0) where.differentiated = static_cast<std::uint8_t>(e.op);
+    if (where.derivatives < 255) ++where.derivatives;
+    return where;
   }
 
   JvpCall call(const Equation& e, Tensor y) const {

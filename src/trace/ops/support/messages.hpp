@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "../../record/node.hpp"
-#include "../../record/user_line.hpp"
+#include "../../record/thread_state.hpp"
 
 namespace vt::detail {
 

@@ -29,5 +29,8 @@ namespace vt {
 /// be written to. Its capsule has the name "dltensor_versioned".
 [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& t,
                                                             CallSite where = CallSite::here());
+/// The same of a temporary. The view may be written to if nobody else holds its elements.
+[[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Tensor&& t,
+                                                            CallSite where = CallSite::here());
 
 }  // namespace vt

@@ -7,7 +7,6 @@ nanobind and NumPy (2.1 or later) are those that this Python has; else they are 
 WORK_DIR, from PyPI.
 Ends with 77 (skipped) where they, or Python's headers, cannot be had.
 """
-import importlib.metadata
 import importlib.util
 import os
 import pathlib
@@ -27,18 +26,22 @@ def skip(why):
     sys.exit(77)
 
 
+def has_packages(python):
+    code = "import nanobind, numpy; exit(numpy.lib.NumpyVersion(numpy.__version__) < '2.1.0')"
+    return subprocess.run([python, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
+
+
 def python_with_packages(work):
     """A Python that has nanobind and NumPy."""
-    if all(importlib.util.find_spec(name) for name in ("nanobind", "numpy")):
-        version = importlib.metadata.version("numpy")
-        if tuple(int(part) for part in version.split(".")[:2]) >= (2, 1):
-            return sys.executable
+    if has_packages(sys.executable):
+        return sys.executable
     own = work / "packages" / "bin" / "python"
     try:
         if not own.exists():
             subprocess.run([sys.executable, "-m", "venv", work / "packages"], check=True)
-        subprocess.run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        "--retries", "1", "nanobind", "numpy>=2.1"], check=True, timeout=120)
+        if not has_packages(own):
+            subprocess.run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                            "--retries", "1", "nanobind", "numpy>=2.1"], check=True, timeout=120)
     except (OSError, subprocess.SubprocessError) as error:
         skip(f"nanobind and NumPy cannot be installed: {error}")
     return own

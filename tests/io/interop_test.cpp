@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <thread>
 #include <type_traits>
+#include <utility>
+
 #include <vt/vt.hpp>
 
 #include "support/message.hpp"
@@ -355,10 +358,24 @@ TEST(DlPackVersioned, OfAnotherMajorVersionOnlyTheDeleterIsUsed) {
 }
 
 TEST(DlPackVersioned, ViewsAreReadOnlyAndFlagsOfOthersMakeNoDifference) {
-  DLManagedTensorVersioned* view = vt::to_dlpack_versioned(vt::ones({2}));
-  EXPECT_EQ(view->major, 1u);
-  EXPECT_EQ(view->flags, 1u);
-  view->deleter(view);
+  const auto is_read_only = [](DLManagedTensorVersioned* view) {
+    EXPECT_EQ(view->major, 1u);
+    const std::uint64_t flags = view->flags;
+    view->deleter(view);
+    return flags == 1;
+  };
+  vt::Tensor sum = vt::ones({2}) + 1;
+  const vt::Tensor same = sum;
+  const float numbers[] = {1, 2};
+  EXPECT_TRUE(is_read_only(vt::to_dlpack_versioned(sum)));
+  EXPECT_TRUE(is_read_only(vt::to_dlpack_versioned(std::move(sum))));
+  EXPECT_TRUE(
+      is_read_only(vt::to_dlpack_versioned(vt::borrow(std::span<const float>(numbers), {2}))));
+  // Nobody else holds these.
+  EXPECT_FALSE(is_read_only(vt::to_dlpack_versioned(same + 1)));
+  EXPECT_FALSE(
+      is_read_only(vt::to_dlpack_versioned(vt::jit([](vt::Tensor x) { return x * 2; })(same))));
+  EXPECT_FALSE(is_read_only(vt::to_dlpack_versioned(vt::zeros({0}))));
   float data[] = {1, 2};
   std::int64_t shape[] = {2};
   for (const std::uint64_t flags : {0u, 1u, 2u, 3u, 64u}) {

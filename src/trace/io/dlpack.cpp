@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "../record/node.hpp"
 
@@ -235,6 +236,17 @@ DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& t, CallSite where) {
   view->managed.major = known_major;
   view->managed.flags = read_only;
   return reinterpret_cast<DLManagedTensorVersioned*>(&view.release()->managed);
+}
+
+DLManagedTensorVersioned* to_dlpack_versioned(Tensor&& t, CallSite where) {
+  using namespace detail::dlpack;
+  auto* const managed = to_dlpack_versioned(std::as_const(t), where);
+  t = Tensor();
+  auto* const view = static_cast<View<Versioned>*>(reinterpret_cast<Versioned*>(managed)->context);
+  const detail::Buffer& buffer = *view->buffer;
+  const bool borrowed = buffer.capacity == 0 && buffer.bytes > 0;
+  if (buffer.references.load(std::memory_order_acquire) == 1 && !borrowed) view->managed.flags = 0;
+  return managed;
 }
 
 }  // namespace vt

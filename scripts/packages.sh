@@ -82,6 +82,8 @@ test_packages=(
   "clang-14=clang++-14"  # Debian 12's clang, the oldest that vt supports
   "libgmp-dev=/usr/include/gmp.h|/usr/include/*/gmp.h"
   python3=python3
+  "python3-dev=/usr/include/python3*/Python.h"  # of a Python module with vt, as the next
+  "python3-venv=/usr/lib/python3*/ensurepip"
 )
 aarch64_packages=("g++-aarch64-linux-gnu=aarch64-linux-gnu-g++" "qemu-user=qemu-aarch64")
 bench_packages=(

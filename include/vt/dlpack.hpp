@@ -26,8 +26,8 @@ namespace vt {
 [[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& t, CallSite where = CallSite::here());
 
 /// The same for DLPack 1.x, marked as read-only: `np.from_dlpack` makes of it an array that cannot
-/// be written to. It can where `t` is a temporary and nothing else has its elements. Its capsule
-/// has the name "dltensor_versioned".
+/// be written to, unless `t` is a temporary and nothing else has its elements. Its capsule has the
+/// name "dltensor_versioned".
 [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& t,
                                                             CallSite where = CallSite::here());
 [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Tensor&& t,

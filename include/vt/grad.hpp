@@ -252,6 +252,8 @@ template <class F, class P, class T>
     auto g = detail::tree_function(f, detail::lift_all(f, detail::as_arguments<F>(primals)));
     detail::Mask wanted(g.leaves().size(), true);
     const auto given = detail::lift_all(f, detail::as_arguments<F>(tangents));
+    if constexpr (std::is_same_v<Arguments, Tangents>)
+      detail::check_alike("vt::jvp", g.arguments(), given, where);
     std::vector<Tensor> directions;
     std::apply([&](const auto&... t) { (detail::append_leaves(t, directions), ...); }, given);
     if (directions.size() != g.leaves().size())

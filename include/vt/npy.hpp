@@ -88,8 +88,9 @@ using NumberOf = typename NumberFor<T>::type;
 }  // namespace detail
 
 /// Writes a tree to the .npz file at `path`, as save_npy writes a file: an array for each Tensor,
-/// with its path as the name ("layers[1].weights", see tree_paths; "arr_0" for a Tensor alone), and
-/// one for each number, bool, enum (as its integer) and std::vector<bool>. Texts are not written.
+/// with its path as the name ("layers[1].weights", see tree_paths; of a map the key, "weights"; of
+/// a Tensor alone "arr_0"), and one for each number, bool, enum (as its integer) and
+/// std::vector<bool>. Texts are not written.
 /// Forces evaluation, of all at once.
 /// Throws: Error(io) naming the file, and for bf16; Error(value) for empty Tensors.
 /// Source: NumPy `savez`.

@@ -135,12 +135,13 @@ struct Scalar {
   }
 };
 
-/// Matrices, arrays and expressions of Eigen, known by what they offer.
+/// Dense matrices, arrays and expressions of Eigen, known by what they offer.
 template <class T>
 concept EigenObject = requires(const T& m) {
   typename T::PlainObject;
   typename T::Scalar;
   m.derived();
+  m.colwise();
 };
 /// Those that hold their elements: matrices and arrays.
 template <class T>

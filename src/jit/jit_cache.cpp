@@ -399,12 +399,18 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     jit_program::take_donated(arguments, donated, {inputs.data(), inputs.size()},
                               program->executable->overwritten(), where);
   const WatchedGraph& graph = program->program_graph;
-  Vec<BufferRef> outputs =
-      run_program(*program->executable, *graph.graph, {inputs.data(), inputs.size()});
+  const auto name = [&](std::size_t i) {
+    return jit_program::input_name(i, arguments.size(), static_key, where);
+  };
+  Vec<BufferRef> outputs;
+  try {
+    outputs = run_program(*program->executable, *graph.graph, {inputs.data(), inputs.size()});
+  } catch (const Error& e) {
+    if (!watches_nans()) throw;
+    throw Error(e.kind(), e.what() + told_inside(graph, kept_inputs, name));
+  }
   if (watches_nans()) {
-    keep_not_finite(graph, kept_inputs, outputs, [&](std::size_t i) {
-      return jit_program::input_name(i, arguments.size(), static_key, where);
-    });
+    keep_not_finite(graph, kept_inputs, outputs, name);
     refuse_inside(graph, kept_inputs, outputs, where);
     outputs.resize(program->graph->outputs.size());
   }

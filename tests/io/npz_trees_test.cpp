@@ -104,6 +104,18 @@ TEST_F(NpzTrees, OfOtherForms) {
   const std::map<std::string, Tensor> named{{"w", vt::ones({2})}, {"b", vt::tensor(2.0)}};
   vt::save_npz(file("named.npz"), named);
   EXPECT_EQ(vt::load_npz(file("named.npz"), named).at("b").item<double>(), 2.0);
+  // Keys are names, so that a map of them is the same file; others keep their brackets.
+  const auto loaded = vt::load_npz(file("named.npz"));
+  EXPECT_EQ(loaded.count("w"), 1u);
+  vt::save_npz(file("again.npz"), loaded);
+  EXPECT_EQ(vt::load_npz(file("again.npz"), named).at("b").item<double>(), 2.0);
+  const std::map<std::string, std::vector<Tensor>> lists{
+      {"a", {vt::ones({2})}}, {"\"", {vt::ones({1})}}, {"", {vt::ones({3})}}};
+  vt::save_npz(file("lists.npz"), lists);
+  std::vector<std::string> names;
+  for (const auto& [name, array] : vt::load_npz(file("lists.npz"))) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"[\"\"\"][0]", "[\"\"][0]", "a[0]"}));
+  EXPECT_EQ(vt::load_npz(file("lists.npz"), lists).at("")[0].size(), 3);
   vt::save_npz(file("none.npz"), std::tuple<>());
   EXPECT_TRUE(vt::load_npz(file("none.npz")).empty());
   EXPECT_EQ(vt::load_npz(file("none.npz"), std::vector<Tensor>()).size(), 0u);

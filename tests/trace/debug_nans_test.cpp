@@ -309,7 +309,75 @@ TEST(DebugNans, TruthOfATensor) {
   EXPECT_TRUE(vt::any(vt::isnan(x)));
   EXPECT_TRUE(vt::any(x != x));
   EXPECT_FALSE(vt::isfinite(x)[0]);
+  EXPECT_TRUE(vt::any(vt::signbit(x) | (x > -1)));
+  EXPECT_TRUE(vt::all(vt::isnan(x) | (x >= 0)));
+  const Tensor far = vt::tensor(std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(vt::allclose(far, far));
+  EXPECT_TRUE(vt::allclose(x, x, 1e-5, 1e-8, true));
   EXPECT_EQ((x > 0).to_vector<bool>(), (std::vector{false, false}));
+}
+
+TEST(DebugNans, OfChecksThatFail) {
+  const vt::DebugNans watch;
+  const auto below = [](Tensor x) {
+    const Tensor energy = vt::sum(vt::log(x));
+    vt::check(energy < 10, "energy is {}", energy);
+    return energy;
+  };
+  const auto finite = [](Tensor x) {
+    const Tensor y = vt::sqrt(x) + 1.0;
+    vt::check_finite(std::pair(y, x));
+    return y * 2;
+  };
+  const Tensor x = vt::tensor({1.0, -1.0});
+  const auto expect = [&](const auto& f, const char* start, const char* sink, const char* origin) {
+    for (const std::string& text :
+         {message([&] { (void)f(x).eval(); }), message([&] { (void)vt::jit(f)(x).eval(); }),
+          message([&] { (void)vt::vmap(f)(vt::stack(std::vector<Tensor>{x, x})).eval(); })}) {
+      EXPECT_EQ(text.find(start), 0u) << text;
+      EXPECT_NE(text.find(sink), std::string::npos) << text;
+      EXPECT_NE(text.find(origin), std::string::npos) << text;
+    }
+  };
+  expect(below, "vt::check: energy is nan", "; vt::lt at debug_nans_test.cpp:",
+         " got a value that is not finite: vt::log(-1) at debug_nans_test.cpp:");
+  expect(finite, "vt::check_finite: [0] is not finite", "; vt::is_finite at debug_nans_test.cpp:",
+         " got a value that is not finite: vt::sqrt(-1) at debug_nans_test.cpp:");
+}
+
+TEST(DebugNans, OnlyTheLastRunsAreKept) {
+  const vt::DebugNans watch;
+  const auto step = vt::jit([](Tensor w, Tensor x) { return vt::matmul(w, x) * 0.5 + vt::log(w); });
+  Tensor w = vt::tensor({{0.5, -1.0}, {0.3, 0.2}});
+  const Tensor x = vt::eye(2, vt::f64);
+  const auto told = [&] { return message([&] { (void)w.to_vector<double>(); }); };
+  for (int i = 0; i < 30; ++i) {
+    w = step(w, x);
+    const std::string text = i % 7 ? "vt::log(-1) at debug_nans_test.cpp:" : told();
+    EXPECT_NE(text.find("vt::log(-1) at debug_nans_test.cpp:"), std::string::npos) << i << text;
+  }
+  // A new one is told apart from the old one as long as its run is kept.
+  w = step(vt::sqrt(vt::where(vt::isnan(w), -4.0, w)), x);
+  EXPECT_NE(told().find("vt::sqrt(-4) at "), std::string::npos) << told();
+}
+
+TEST(DebugNans, TextsOfOrigins) {
+  const vt::DebugNans watch;
+  const auto expect = [](const char* what, const std::function<Tensor()>& f) {
+    const std::string text = message([&] { (void)f().to_vector<double>(); });
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  const Tensor x = vt::tensor({1.0, 1.0000001});
+  expect("vt::acos(1.0000001", [&] { return vt::acos(x); });
+  expect("it is a constant of the program at debug_nans_test.cpp:", [&] { return x * nan; });
+  expect("it is a constant of the program at debug_nans_test.cpp:",
+         [&] { return vt::jit([](Tensor y) { return vt::where(y > 1, y, nan); })(x); });
+  // An element of a product comes from a factor, whatever else is there.
+  std::vector<double> elements(1200, 1.0);
+  elements[3 * 40 + 7] = -1.0;
+  const Tensor a = vt::reshape(vt::tensor(elements), {30, 40});
+  expect("is not finite at [3,0]: vt::log(-1) at ",
+         [&] { return vt::matmul(vt::log(a), vt::ones({40, 5}, vt::f64)); });
 }
 
 TEST(DebugNans, IsSilentWhereNobodyReadsIt) {
@@ -362,7 +430,7 @@ TEST(DebugNans, CheckFinite) {
   for (int i = 0; i < 2; ++i)
     vt_test::expect_error([&] { (void)f(Params{vt::tensor(1.0), vt::tensor(nan)}).eval(); },
                           vt::ErrorKind::check,
-                          {"b is not finite (vt::check_finite)", "debug_nans_test.cpp:"});
+                          {"vt::check_finite: b is not finite; at debug_nans_test.cpp:"});
 }
 
 }  // namespace

@@ -296,7 +296,8 @@ TEST(TreeKindsOf, ClassesWhoseCopiesShareAreRefused) {
                            std::function<void()>([&] { (void)vt::jit(f)(h); })})
     EXPECT_EQ(message(call),
               "vt: a copy of a class shares [0] with the object, which vt would change: let its "
-              "copy constructor copy what its list of tree members names");
+              "copy constructor (and clone(), if it has one) copy what its list of tree members "
+              "names");
   expect_near(h.part->weights, vt::tensor({1.0, 2.0}));
 }
 
@@ -318,6 +319,82 @@ struct Offset : Dense {
   Tensor weights() const override { return Dense::weights() + 1.0; }
   std::shared_ptr<Layer> clone() const override { return std::make_shared<Offset>(*this); }
 };
+/// With a clone() that is its base's: an Offset without what it adds.
+struct Sliced : Offset {
+  using Offset::Offset;
+  std::vector<Tensor*> tree_members() override { return {&w, &b, &more}; }
+  Tensor more = vt::ones({2});
+};
+struct Unclonable : Dense {
+  using Dense::Dense;
+  std::shared_ptr<Layer> clone() const override { return nullptr; }
+};
+struct WithNull : Dense {
+  using Dense::Dense;
+  std::vector<Tensor*> tree_members() override { return {&w, nullptr}; }
+  std::shared_ptr<Layer> clone() const override { return std::make_shared<WithNull>(*this); }
+};
+TEST(TreeKindsOf, ClonesAreOfTheSameClass) {
+  using Any = std::shared_ptr<Layer>;
+  const Tensor x = vt::tensor({1.0, 2.0});
+  const auto f = [](const Any& l) { return vt::sum(l->weights()); };
+  const auto expect = [&](const Any& l, const char* what) {
+    for (const auto& use : {std::function<void()>([&] { (void)vt::grad(f)(l); }),
+                            std::function<void()>([&] { (void)vt::jit(f)(l); }),
+                            std::function<void()>([&] { (void)vt::ravel_tree(l); })})
+      EXPECT_NE(message(use).find(what), std::string::npos) << what << ": " << message(use);
+  };
+  expect(std::make_shared<Unclonable>(x, x), "Unclonable gives nothing: each class behind a ");
+  expect(std::make_shared<WithNull>(x, x), "pointer 1 of a class's list tree_members() is null");
+  const Any sliced = std::make_shared<Sliced>(x, x);
+  EXPECT_EQ(vt::tree_leaves(sliced).size(), 3u);
+  expect(sliced, "Offset: each class behind a pointer to its base has a clone() of its own, { ");
+  expect(sliced, "Sliced>(*this); }");
+}
+
+TEST(TreeKindsOf, TangentsAreBuiltAsArguments) {
+  using Map = std::map<std::string, Tensor>;
+  const Map at{{"bias", vt::tensor(1.0)}, {"weight", vt::tensor(10.0)}},
+      other{{"bias", vt::tensor(1.0)}, {"scale", vt::tensor(0.0)}};
+  const auto same = [](Map m) { return m; };
+  const auto expect = [&](const char* start, const std::function<void()>& use) {
+    EXPECT_NE(message(use).find(start), std::string::npos) << message(use);
+  };
+  const char* const unlike = ": the trees are not built alike: another size, key or alternative";
+  expect(unlike, [&] { (void)vt::jvp(same, at, other); });
+  expect(unlike, [&] { (void)vt::linearize(same, at).second(other); });
+  expect(unlike, [&] { (void)vt::vjp(same, at).second(other); });
+  expect_near(vt::jvp(same, at, at).second.at("weight"), vt::tensor(10.0));
+  using Either = std::variant<Plain, std::pair<Tensor, Tensor>>;
+  const auto square = [](Either e) { return std::get<0>(e).weights * std::get<0>(e).offset; };
+  const Either plain(Plain{vt::tensor(2.0), vt::tensor(3.0)}),
+      pair(std::pair(vt::tensor(2.0), vt::tensor(3.0)));
+  expect(unlike, [&] { (void)vt::jvp(square, plain, pair); });
+  expect_near(vt::jvp(square, plain, plain).second, vt::tensor(12.0));
+  // Numbers may differ.
+  const auto scaled = [](std::pair<Tensor, int> p) { return p.first * p.second; };
+  expect_near(vt::jvp(scaled, std::pair(vt::tensor(2.0), 3), std::pair(vt::tensor(1.0), 0)).second,
+              vt::tensor(3.0));
+}
+
+TEST(TreeKindsOf, IntegersAloneHaveNoDerivative) {
+  const Tensor i = vt::tensor({1, 2});
+  const auto f = [](Tensor x) { return x * 2.5; };
+  const auto refused = [&](const std::function<void()>& use) {
+    EXPECT_NE(message(use).find("argument 0 is i32[2], and only float and complex Tensors have "
+                                "derivatives"),
+              std::string::npos)
+        << message(use);
+  };
+  refused([&] { (void)vt::vjp(f, i); });
+  refused([&] { (void)vt::linearize(f, std::array{1, 2}); });
+  refused([&] { (void)vt::jvp(f, i, i); });
+  // Beside floats they are zeros.
+  const auto both = [](Tensor x, Tensor k) { return x * k; };
+  EXPECT_EQ(std::get<1>(vt::vjp(both, vt::ones({2}), i).second(vt::ones({2}))).to_vector<int>(),
+            (std::vector{0, 0}));
+}
+
 TEST(TreeKindsOf, StructureSelectsTheProgram) {
   const Tensor x = vt::tensor({1.0, 2.0});
   using Any = std::shared_ptr<Layer>;

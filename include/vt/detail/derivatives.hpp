@@ -394,8 +394,12 @@ inline constexpr bool may_be_tangents<std::tuple<T...>, A...> =
 template <class Value, class... A>
 class Push {
  public:
-  Push(LinearMap map, Value value) : map_(std::move(map)), value_(std::move(value)) {}
+  Push(LinearMap map, Value value, const std::tuple<A...>& arguments)
+      : map_(std::move(map)), value_(std::move(value)), like_(hollow(arguments)) {}
   Value operator()(const A&... tangents, CallSite where = CallSite::here()) const {
+    std::apply(
+        [&](const A&... like) { (check_alike("vt::linearize", like, tangents, where), ...); },
+        like_);
     std::vector<Tensor> leaves;
     (append_leaves(tangents, leaves), ...);
     return with_leaves(value_, map_.push(leaves, where));
@@ -406,7 +410,12 @@ class Push {
     using Parameters =
         decltype(parameters_for(ParameterList<A...>(), std::index_sequence_for<T...>()));
     if constexpr (data_among(Parameters(), std::type_identity<T>()...)) {
-      return with_taken<Taking::data>(Parameters(), CallSite(), *this, tangents...);
+      const auto push = [this]<class... Taken>(const Taken&... taken) {
+        if constexpr (may_be_tangents<std::tuple<Taken...>, A...>)
+          return (*this)(taken..., CallSite());
+        else return (*this)(taken...);
+      };
+      return with_taken<Taking::data>(Parameters(), CallSite(), push, tangents...);
     } else {
       static_assert(same_type < std::tuple<T...>, std::tuple<A...>,
                     sizeof...(T) == 0 && sizeof...(A) == 0 >,
@@ -419,6 +428,7 @@ class Push {
  private:
   LinearMap map_;
   Value value_;
+  std::tuple<A...> like_;  ///< the arguments, without their Tensors
 };
 
 template <class F, class... A>
@@ -435,7 +445,7 @@ auto linearize_at(CallSite where, F f, const A&... arguments) {
       Mask wanted(g.leaves().size(), true);
       LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::linearize", where));
       auto value = g.rebuild(flat.outputs);
-      Push<decltype(value), L...> push(std::move(flat.map), value);
+      Push<decltype(value), L...> push(std::move(flat.map), value, lifted);
       return std::pair(std::move(value), std::move(push));
     }
   }(lift_all(f, as_arguments<F>(std::tie(arguments...))));
@@ -456,7 +466,7 @@ auto vjp_at(CallSite where, F f, const A&... arguments) {
     LinearizedFlat flat = linearize_flat(g.flat(), grad_call(g, wanted, "vt::vjp", where));
     auto value = g.rebuild(flat.outputs);
     using Value = decltype(value);
-    auto pull = [map = std::move(flat.map), like = g.arguments()](
+    auto pull = [map = std::move(flat.map), like = g.arguments(), result = hollow(value)](
                     const auto& given, CallSite line = CallSite::here()) {
       const auto& cotangent = taken_as<Taking::data, Value>(given, line);
       using C = std::remove_cvref_t<decltype(cotangent)>;
@@ -467,6 +477,7 @@ auto vjp_at(CallSite where, F f, const A&... arguments) {
         return Refused();
       } else {
         std::vector<Tensor> leaves;
+        if constexpr (std::is_same_v<C, Value>) check_alike("vt::vjp", result, cotangent, line);
         if constexpr (Number<C>) leaves.push_back(Tensor(cotangent));
         else append_leaves(cotangent, leaves);
         return rebuild_all(like, map.pull(leaves, line));

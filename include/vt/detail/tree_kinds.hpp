@@ -133,13 +133,21 @@ template <class T>
 inline constexpr bool is_plain_struct =
     !is_listed<T> && std::is_aggregate_v<T> && !std::is_union_v<T> && !is_array<T> && !is_static<T>;
 
+/// Throws: Error(tree) if one of them is null.
+std::vector<Tensor*> checked_members(std::vector<Tensor*> list);
+template <class List>
+constexpr List checked_members(List list) {
+  return list;
+}
 /// What the list of a T gives: references as a tuple, or a std::vector<Tensor*>. A list need be
 /// written for objects that may change only.
 template <class T>
 constexpr auto listed_members(const T& v) {
   T& object = const_cast<T&>(v);
-  if constexpr (listing<T>() == Listing::specialised) return TreeMembers<T>::of(object);
-  else if constexpr (listing<T>() == Listing::function) return object.tree_members();
+  if constexpr (listing<T>() == Listing::specialised)
+    return checked_members(TreeMembers<T>::of(object));
+  else if constexpr (listing<T>() == Listing::function)
+    return checked_members(object.tree_members());
   else return std::apply([&](auto... m) { return std::tie(object.*m...); }, T::tree_members);
 }
 template <class T>
@@ -167,9 +175,11 @@ struct MemberOf<Member Class::*> {
 template <class T>
 constexpr bool inherits_list() {
   if constexpr (listing<T>() == Listing::pointers) {
-    return []<class... M>(std::type_identity<std::tuple<M...>>) {
-      return sizeof...(M) > 0 && ((sizeof(T) > sizeof(typename MemberOf<M>::type)) && ...);
-    }(std::type_identity<std::remove_cvref_t<decltype(T::tree_members)>>());
+    using List = std::remove_cvref_t<decltype(T::tree_members)>;
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return sizeof...(K) > 0 &&
+             ((sizeof(T) > sizeof(typename MemberOf<std::tuple_element_t<K, List>>::type)) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<List>>());
   } else if constexpr (listing<T>() == Listing::function && requires { &T::tree_members; }) {
     return sizeof(T) > sizeof(typename MemberOf<decltype(&T::tree_members)>::type);
   } else {

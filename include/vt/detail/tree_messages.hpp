@@ -123,7 +123,8 @@ inline constexpr bool fits = Check::fault != never;
   static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
                     Check::tree_fault != ::vt::detail::TreeFault::constant>,                       \
                 name ": an argument or result holds a const vt::Tensor or a const container of "   \
-                     "them, in whose place others are put: leave const off");                      \
+                     "them, in whose place others are put: leave const off, also behind "          \
+                     "tree_members()");                                                            \
   static_assert(::vt::detail::is_tree<typename Check::Culprit, Check::fault,                       \
                     Check::tree_fault != ::vt::detail::TreeFault::recursive>,                      \
                 name ": an argument or result holds a struct that is a part of itself: use a "     \
@@ -139,11 +140,11 @@ inline constexpr bool fits = Check::fault != never;
                 name ": an argument or result is or holds what is no tree. Trees are "             \
                      "vt::Tensor, numbers, enums, strings, std::pair, tuple, array, "              \
                      "vector, map, unordered_map, optional, variant, shared_ptr and "              \
-                     "structs of them with public members only. Of a class with "                  \
-                     "constructors or private members list its members, template <> "              \
-                     "struct vt::TreeMembers<Name> { static auto of(auto& x) { "                   \
-                     "return std::tie(x.a, x.b); } }; Capture other values in the "                \
-                     "function");                                                                  \
+                     "structs of them with public members only. A class with constructors or "     \
+                     "private members lists its members behind them, public: static constexpr "    \
+                     "auto tree_members = std::tuple(&Name::a, &Name::b); or, from outside, "      \
+                     "template <> struct vt::TreeMembers<Name> { static auto of(auto& x) { "       \
+                     "return std::tie(x.a, x.b); } }; Capture other values in the function");      \
   static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::reference>,                     \
                 name ": the function takes a reference that may change its argument: take it by "  \
                      "value or as const&, and return changes");                                    \

@@ -172,6 +172,21 @@ struct IsListedByCode {
 /// May a copy of a T share Tensors with it?
 template <class T>
 inline constexpr bool copies_share = has_part<IsShared, T>() || has_part<IsListedByCode, T>();
+/// `given`: what the class of that name has given as its clone, by name; "": nothing.
+[[noreturn]] void refuse_clone(const char* wanted, const char* given);
+/// An object of the same class, as it makes it itself. Throws: Error(tree) if it makes another.
+template <class Class>
+std::shared_ptr<Class> cloned(const Class& object) {
+  std::shared_ptr<Class> copy(object.clone());
+#ifdef __cpp_rtti
+  const Class* const made = copy.get();
+  if (!made) refuse_clone(typeid(object).name(), "");
+  if (typeid(object) != typeid(*made)) refuse_clone(typeid(object).name(), typeid(*made).name());
+#else
+  if (!copy) refuse_clone("", "");
+#endif
+  return copy;
+}
 /// Gives a copy of a tree objects of its own in place of those that its pointers share.
 template <class T>
 void unshare(T& tree) {
@@ -180,7 +195,7 @@ void unshare(T& tree) {
       using Pointed = std::remove_const_t<typename T::element_type>;
       if (!tree) return;
       if constexpr (std::is_polymorphic_v<Pointed> && !std::is_final_v<Pointed>)
-        tree = std::shared_ptr<Pointed>(tree->clone());
+        tree = cloned<Pointed>(*tree);
       else tree = std::make_shared<Pointed>(*tree);
     }
     for_each_child(tree, [](auto& child, auto&&) { unshare(child); });

@@ -4,6 +4,7 @@
 #include "nan_origin.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -55,9 +56,25 @@ struct Found {
   std::int64_t element = 0;
 };
 
+/// In six digits, unless they look round and it is not: acos takes 1 and refuses 1.0000001.
+std::string number_text(double x, DType dtype) {
+  std::string text = formatted("{:.6g}", x);
+  const auto digits =
+      std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!std::isfinite(x) || digits > 4) return text;
+  const bool is_short = size_of(real_dtype(dtype)) <= 4;
+  for (int precision = 7; precision <= (is_short ? 9 : 17); ++precision) {
+    double read = 0;
+    std::from_chars(text.data(), text.data() + text.size(), read);
+    if (read == x) break;
+    text = formatted("{:." + std::to_string(precision) + "g}", x);
+  }
+  return text;
+}
 std::string number_text(const Scalar& s) {
-  if (is_complex(s.dtype)) return formatted("({:.6g}, {:.6g})", s.real, s.imaginary);
-  if (is_inexact(s.dtype)) return formatted("{:.6g}", s.real);
+  if (is_complex(s.dtype))
+    return "(" + number_text(s.real, s.dtype) + ", " + number_text(s.imaginary, s.dtype) + ")";
+  if (is_inexact(s.dtype)) return number_text(s.real, s.dtype);
   return s.dtype == DType::bool_ ? s.integer != 0 ? "true" : "false"
                                  : formatted("{:.0f}", s.to_double());
 }
@@ -125,6 +142,7 @@ class Search {
     for (std::size_t i = 0; i < g.equations.size(); ++i)
       for (Var out : g.equations[i].outputs)
         maker[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(i);
+    CallSite reader;  // of the value: numbers have no line of their own
     for (;;) {
       const auto at = static_cast<std::size_t>(v);
       if (!is_bad(element_of(*values[at], g.aval(v).dtype, element), what_)) return lost();
@@ -138,7 +156,11 @@ class Search {
       Vec<BufferRef> operands;
       for (Var in : e.inputs) operands.push_back(values[static_cast<std::size_t>(in)]);
       Found next = through(e, g, operands, output, element);
-      if (next.origin) return next;
+      if (next.origin) {
+        if (!next.origin->where.file) next.origin->where = reader;
+        return next;
+      }
+      if (e.where.file) reader = e.where;
       v = e.inputs[next.input];
       element = next.element;
     }
@@ -184,6 +206,9 @@ class Search {
       case Family::binary: return element_wise(e, g, operands, output, element);
       case Family::select: return chosen(e, g, operands, output, element);
       case Family::structure: return inside(e, g, operands, output, element);
+      case Family::contract:
+        if (e.op == Op::dot_general) return in_products(e, g, operands, element);
+        return by_trial(e, g, operands, output, element);
       default: return by_trial(e, g, operands, output, element);
     }
   }
@@ -227,6 +252,47 @@ class Search {
       return {std::nullopt, i, g.aval(e.inputs[i]).elements() == 1 ? 0 : element};
     }
     return made(e, g, operands, output, element, true);
+  }
+
+  /// An element of a dot_general is a sum of products: the first that has a factor like it.
+  Found in_products(const Equation& e, const GraphBody& g, std::span<const BufferRef> operands,
+                    std::int64_t element) {
+    const auto& p = e.as<DotParams>();
+    const Axes* const batch[] = {&p.lhs_batch, &p.rhs_batch};
+    const Axes* const contract[] = {&p.lhs_contract, &p.rhs_contract};
+    const auto index = [](int axis) { return static_cast<std::size_t>(axis); };
+    Vec<std::int64_t> result, at[2];
+    const Shape& shape = g.aval(e.outputs[0]).shape;
+    append_index(result, {shape.begin(), shape.size()}, element);
+    std::size_t next = p.lhs_batch.size();  // behind them the free axes of the left, then the right
+    for (std::size_t side = 0; side < 2; ++side) {
+      at[side].resize(g.aval(e.inputs[side]).shape.size(), 0);
+      for (std::size_t i = 0; i < batch[side]->size(); ++i)
+        at[side][index((*batch[side])[i])] = result[i];
+      for (int d = 0; d < g.aval(e.inputs[side]).shape.rank(); ++d)
+        if (!batch[side]->contains(d) && !contract[side]->contains(d))
+          at[side][index(d)] = result[next++];
+    }
+    Vec<std::int64_t> extents;
+    std::int64_t terms = 1;
+    for (int d : p.lhs_contract) {
+      extents.push_back(g.aval(e.inputs[0]).shape[index(d)]);
+      terms *= extents.back();
+    }
+    for (std::int64_t term = 0; term < terms; ++term) {
+      Vec<std::int64_t> along;
+      append_index(along, {extents.data(), extents.size()}, term);
+      for (std::size_t side = 0; side < 2; ++side) {
+        const Aval& aval = g.aval(e.inputs[side]);
+        for (std::size_t i = 0; i < along.size(); ++i)
+          at[side][index((*contract[side])[i])] = along[i];
+        std::int64_t own = 0;
+        for (std::size_t d = 0; d < at[side].size(); ++d) own = own * aval.shape[d] + at[side][d];
+        if (is_bad(element_of(*operands[side], aval.dtype, own), what_))
+          return {std::nullopt, side, own};
+      }
+    }
+    return made(e, g, operands, 0, element, false);
   }
 
   /// Which element of which operand matters? Those that are not finite are put in groups by halves.

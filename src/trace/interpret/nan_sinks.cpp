@@ -112,9 +112,16 @@ class Extension {
   class Body {
    public:
     Body(Extension& all, const GraphRef& graph, const Flags& asked)
-        : all_(all), source_(*graph), deciding_(graph->avals.size(), false) {
+        : all_(all),
+          source_(*graph),
+          deciding_(graph->avals.size(), false),
+          asking_(graph->avals.size(), false),
+          wanting_(graph->avals.size(), false) {
       for (std::size_t i = 0; i < asked.size(); ++i)
         if (asked[i]) decides(source_.outputs[i]);
+      for (const Equation& e : source_.equations)
+        if (asks(e))
+          for (Var v : e.outputs) asking_[index(v)] = true;
       for (std::size_t i = source_.equations.size(); i-- > 0;) find_deciding(source_.equations[i]);
     }
 
@@ -146,6 +153,28 @@ class Extension {
       return any_of(e.outputs, [&](Var v) { return deciding_[index(v)]; });
     }
 
+    /// Does it ask whether something is finite, or follow from that?
+    bool asks(const Equation& e) const {
+      switch (e.op) {
+        case Op::is_nan:
+        case Op::is_inf:
+        case Op::is_finite:
+        case Op::bitcast: return true;
+        case Op::eq:
+        case Op::ne:
+          if (e.inputs[0] == e.inputs[1]) return true;
+          break;
+        default: break;
+      }
+      return family_of(e.op) != Family::structure &&
+             any_of(e.inputs, [&](Var v) { return asking_[index(v)]; });
+    }
+    /// Who combines a comparison with such a question has thought of it: isnan(x) | (x > 0).
+    bool is_guarded(const Equation& e) const {
+      return (e.op == Op::and_ || e.op == Op::or_ || e.op == Op::xor_ || e.op == Op::select) &&
+             any_of(e.inputs, [&](Var v) { return asking_[index(v)]; });
+    }
+
     // --- which values decide, from the results back ----------------------------------------------
 
     void find_deciding(const Equation& e) {
@@ -161,13 +190,18 @@ class Extension {
         case Op::scan: return mark(e, 0, deciding_of_loop(e, asked_of(e)));
         case Op::check:
           if (all_.inside_) decides(e.inputs[0]);
+          if (all_.inside_ && e.as<CheckParams>().function == "vt::check_finite")
+            wanting_[index(e.inputs[0])] = true;
           return;
         case Op::recursive_call: return;
         default: break;
       }
       if (const GraphRef body = body_of(e))
         return mark(e, 0, all_.extended(body, asked_of(e))->deciding);
-      if (is_asked(e))
+      for (Var out : e.outputs)
+        if (wanting_[index(out)])
+          for (Var v : e.inputs) wanting_[index(v)] = true;
+      if (is_asked(e) && !is_guarded(e))
         for (Var v : e.inputs) decides(v);
     }
     void mark(const Equation& e, std::size_t first, const Flags& flags) {
@@ -229,11 +263,8 @@ class Extension {
         case Op::check: return false;  // what it prints if it fails
         case Op::debug_print: return all_.inside_;
         case Op::callback: return (all_.inside_ && has_effect(e)) || is_asked(e);
-        case Op::is_nan:
-        case Op::is_inf:
-        case Op::is_finite: return false;                               // asks whether there is one
-        case Op::ne: return is_asked(e) && e.inputs[0] != e.inputs[1];  // likewise
-        default: return is_asked(e);
+        case Op::is_finite: return wanting_[index(e.outputs[0])];
+        default: return is_asked(e) && !asks(e);
       }
     }
 
@@ -250,9 +281,17 @@ class Extension {
       const auto& outputs = place(*out_, std::move(own)).outputs;
       return {outputs.end() - sinks, outputs.end()};
     }
-    void add_sinks(const Vec<NanSink>& sinks, const Vec<Var>& probes, CallSite where) {
-      for (std::size_t i = 0; i < sinks.size(); ++i)
-        add_sink(sinks[i], summed(*out_, probes[i], where));
+    /// Those inside of `e`. Of many it is only known that one of them got the value: sinks of
+    /// deeply nested loops would be as many as the square of the depth.
+    void add_sinks(const Equation& e, const Vec<NanSink>& sinks, const Vec<Var>& probes) {
+      constexpr std::size_t most = 16;
+      Var all = -1;
+      for (std::size_t i = 0; i < sinks.size(); ++i) {
+        const Var probe = summed(*out_, probes[i], e.where);
+        if (sinks.size() <= most) add_sink(sinks[i], probe);
+        else all = i == 0 ? probe : emit(*out_, Op::add, {}, {all, probe}, e.where);
+      }
+      if (all >= 0) add_sink({.op = e.op, .where = e.where}, all);
     }
 
     void extend_call(const Equation& e, const GraphRef& body) {
@@ -272,7 +311,7 @@ class Extension {
         own.op = Op::call;
         params = make_params(CallParams{inner->graph, nullptr, static_cast<int>(e.inputs.size())});
       }
-      add_sinks(sinks, with_results(own, std::move(params), e.inputs, sinks.size()), e.where);
+      add_sinks(e, sinks, with_results(own, std::move(params), e.inputs, sinks.size()));
     }
 
     void extend_cond(const Equation& e) {
@@ -297,7 +336,7 @@ class Extension {
         before += own;
         p.branches[b] = std::move(branch);
       }
-      add_sinks(sinks, with_results(e, make_params(std::move(p)), e.inputs, sinks.size()), e.where);
+      add_sinks(e, sinks, with_results(e, make_params(std::move(p)), e.inputs, sinks.size()));
     }
 
     void extend_scan(const Equation& e) {
@@ -307,7 +346,7 @@ class Extension {
       const Vec<NanSink>& sinks = inner->sinks;
       if (sinks.empty()) return out_->equations.push_back(e);
       p.body = inner->graph;
-      add_sinks(sinks, with_results(e, make_params(std::move(p)), e.inputs, sinks.size()), e.where);
+      add_sinks(e, sinks, with_results(e, make_params(std::move(p)), e.inputs, sinks.size()));
     }
 
     /// The probes of all iterations are added up in further carries. The condition is asked once
@@ -365,7 +404,7 @@ class Extension {
         for (std::size_t i = 0; i < last.size(); ++i)
           found[i] = emit(*out_, Op::add, {}, {found[i], last[i]}, e.where);
       }
-      add_sinks(sinks, found, e.where);
+      add_sinks(e, sinks, found);
     }
     static Vec<Var> probes_of_condition(GraphBody& g, const Extended& condition,
                                         std::span<const Var> inputs, const Lanes& lanes,
@@ -391,6 +430,8 @@ class Extension {
     Extension& all_;
     const GraphBody& source_;
     Flags deciding_;  ///< by Var
+    Flags asking_;    ///< likewise: it says whether something is finite
+    Flags wanting_;   ///< likewise: check_finite takes it
     GraphBody* out_ = nullptr;
     Vec<NanSink> sinks_;
     Vec<Var> probes_;  ///< of the sinks

@@ -7,55 +7,46 @@
 #include <vt/detail/message.hpp>
 #include <vt/execution.hpp>
 
+#include "../base/locks.hpp"
 #include "../record/devices.hpp"
 #include "../record/nan_watch.hpp"
+#include "../record/node.hpp"
 #include "../record/thread_state.hpp"
+#include "../record/without_effects.hpp"
 #include "nan_origin.hpp"
 
 namespace vt::detail {
 
 /// A run that gave something that is not finite: its Graph and what it read.
 struct KeptRun {
-  std::shared_ptr<const GraphBody> graph;
-  Vec<BufferRef> inputs;
-  Vec<std::shared_ptr<const NanSource>> sources;  ///< of the inputs; null: nothing is kept
+  GraphRef graph;
+  Vec<BufferRef> inputs;                          ///< on the host
+  Vec<std::shared_ptr<const NanSource>> sources;  ///< of the inputs; null: no run made them so
   Vec<std::string> names;                         ///< of the inputs, for messages
+  int depth = 1;                                  ///< runs in a row that are kept, with this one
 };
-/// The run that made a value.
+/// What made a value.
 struct NanSource {
-  std::shared_ptr<const KeptRun> run;
+  std::shared_ptr<KeptRun> run;  ///< null: it is not kept any more
   std::size_t output = 0;
-  std::optional<std::int64_t> element = std::nullopt;  ///< if only one is known
-  int depth = 1;                                       ///< runs before it that are kept as well
-  std::optional<NanSink> sink = std::nullopt;          ///< of a result of one: what got the value
+  std::optional<NanSink> sink = std::nullopt;  ///< of a result of one: what got the value
+  std::string origin = {};                     ///< of a run that is not kept: where it came from
 };
 
 namespace nan_watching {
 
-// So many runs are kept behind each other; then the one where it began is looked for at once.
+// So many runs in a row are kept. Of an older one only the text remains.
 constexpr int most_runs = 8;
+
+/// Guards what kept runs know of those before them.
+Mutex& mutex() {
+  static Mutex m;
+  return m;
+}
 
 NotFinite wanted() { return {thread_state().nan_watch.infinities}; }
 
-int depth_of(const Buffer& b) { return b.not_finite ? b.not_finite->depth : 0; }
-
-/// Where an element comes from, over all runs that are kept: the source of its origin.
-struct Traced {
-  NanOrigin origin;
-  std::shared_ptr<const KeptRun> run;
-};
-Traced traced(const NanSource& source, std::int64_t element) {
-  const NanSource* at = &source;
-  for (;;) {
-    NanOrigin o = nan_origin(at->run->graph, at->run->inputs, at->output,
-                             at->element.value_or(element), wanted());
-    if (o.kind != NanOrigin::Kind::input) return {std::move(o), at->run};
-    const NanSource* before = at->run->sources[o.input].get();
-    if (!before) return {std::move(o), at->run};
-    at = before;
-    element = o.element;
-  }
-}
+int depth_of(const std::shared_ptr<const NanSource>& s) { return s && s->run ? s->run->depth : 0; }
 
 /// Is this result an input or a constant of the Graph, which the run has not made?
 bool is_handed_on(const Buffer& value, std::span<const BufferRef> inputs, const GraphBody& body) {
@@ -79,23 +70,88 @@ std::string derivative_text(CallSite where) {
   return formatted(", in {} of vt::{}", which, name_of(static_cast<Op>(where.differentiated)));
 }
 
-std::string origin_text(const Traced& t) {
-  const NanOrigin& o = t.origin;
+std::string origin_text(const NanOrigin& o, const KeptRun& run) {
   switch (o.kind) {
     case NanOrigin::Kind::made: {
-      std::string text = formatted("vt::{}{} made it{}, {}", o.call, line_text(o.where),
-                                   derivative_text(o.where), o.place);
+      std::string text =
+          o.op == Op::full || o.op == Op::constant
+              ? formatted("it is a constant of the program{}, {}", line_text(o.where), o.place)
+              : formatted("vt::{}{} made it{}, {}", o.call, line_text(o.where),
+                          derivative_text(o.where), o.place);
       for (const std::string& place : o.inside) text += ", in " + place;
       return text;
     }
     case NanOrigin::Kind::input: {
       const std::string element =
-          element_text(t.run->graph->aval(t.run->graph->inputs[o.input]), o.element);
-      return t.run->names[o.input] + " brought it" + (element.empty() ? "" : ", at " + element);
+          element_text(run.graph->aval(run.graph->inputs[o.input]), o.element);
+      return run.names[o.input] + " brought it" + (element.empty() ? "" : ", at " + element);
     }
     case NanOrigin::Kind::lost: break;
   }
-  return "it is not made again on the interpreter, or has effects that must not happen twice";
+  return "the interpreter does not make it again: a callback with effects gave it, or memory that "
+         "was borrowed has changed";
+}
+
+/// Where an element comes from, over all runs that are kept.
+std::string traced(const NanSource& source, std::int64_t element) {
+  const NanSource* at = &source;
+  while (at->run) {
+    const KeptRun& run = *at->run;
+    const NanOrigin o = nan_origin(run.graph, run.inputs, at->output, element, wanted());
+    const NanSource* const before =
+        o.kind == NanOrigin::Kind::input ? run.sources[o.input].get() : nullptr;
+    if (!before) return origin_text(o, run);
+    at = before;
+    element = o.element;
+  }
+  return at->origin;
+}
+std::string traced_locked(const NanSource& source, std::int64_t element) {
+  const std::lock_guard lock(mutex());
+  return traced(source, element);
+}
+
+/// The source of input `i` of a run as a text. Its own run is the oldest of those in a row: what an
+/// older one brought there is taken for the origin of this, without a search.
+std::shared_ptr<const NanSource> as_text(const KeptRun& run, std::size_t i) {
+  const NanSource& source = *run.sources[i];
+  NanSource text{nullptr, 0, source.sink, {}};
+  for (const auto& before : source.run->sources)
+    if (before && text.origin.empty()) text.origin = before->origin;
+  if (text.origin.empty()) {
+    const Aval& aval = run.graph->aval(run.graph->inputs[i]);
+    const std::int64_t element = source.sink ? 0 : first_not_finite(*run.inputs[i], aval, wanted());
+    text.origin = traced(source, std::max<std::int64_t>(element, 0));
+  }
+  return std::make_shared<const NanSource>(std::move(text));
+}
+/// Lets go of the oldest runs behind this one.
+void shorten(KeptRun& newest) {
+  Vec<KeptRun*> runs{&newest};
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    for (std::size_t i = 0; i < runs[r]->sources.size(); ++i) {
+      auto& source = runs[r]->sources[i];
+      if (depth_of(source) == 1) source = as_text(*runs[r], i);
+      else if (depth_of(source) > 1 &&
+               std::find(runs.begin(), runs.end(), source->run.get()) == runs.end())
+        runs.push_back(source->run.get());
+    }
+  for (KeptRun* run : runs) --run->depth;
+}
+
+std::shared_ptr<KeptRun> kept_run(const WatchedGraph& watched, std::span<const BufferRef> inputs,
+                                  FunctionRef<std::string(std::size_t)> name) {
+  auto run = std::make_shared<KeptRun>();
+  run->graph = watched.graph;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    run->inputs.push_back(on_host(inputs[k]));
+    run->sources.push_back(inputs[k]->not_finite);
+    run->names.push_back(name(k));
+  }
+  const std::lock_guard lock(mutex());
+  for (const auto& source : run->sources) run->depth = std::max(run->depth, 1 + depth_of(source));
+  if (run->depth > most_runs) shorten(*run);
+  return run;
 }
 
 }  // namespace nan_watching
@@ -106,7 +162,6 @@ void keep_not_finite(const WatchedGraph& watched, std::span<const BufferRef> inp
   using namespace nan_watching;
   const GraphBody& body = *watched.graph;
   std::shared_ptr<KeptRun> run;
-  int depth = 1;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Buffer& value = *results[i];
     const Aval& aval = body.aval(body.outputs[i]);
@@ -114,30 +169,9 @@ void keep_not_finite(const WatchedGraph& watched, std::span<const BufferRef> inp
     value.not_finite.reset();  // of what was there before
     if (!is_inexact(aval.dtype)) continue;
     const BufferRef host = on_host(results[i]);
-    const std::int64_t element = first_not_finite(*host, aval, wanted());
-    if (element < 0) continue;
-    if (!run) {
-      run = std::make_shared<KeptRun>();
-      run->graph = watched.graph;
-      for (std::size_t k = 0; k < inputs.size(); ++k) {
-        run->inputs.push_back(on_host(inputs[k]));
-        run->sources.push_back(inputs[k]->not_finite);
-        run->names.push_back(name(k));
-        depth = std::max(depth, 1 + depth_of(*inputs[k]));
-      }
-    }
-    NanSource source{run, i, std::nullopt, depth};
-    if (depth > most_runs) {
-      const NanOrigin o = nan_origin(run->graph, run->inputs, i, element, wanted());
-      if (o.kind == NanOrigin::Kind::input && run->sources[o.input]) {
-        source = *run->sources[o.input];
-        source.element = source.element.value_or(o.element);
-      } else {
-        source.element = element;
-        source.depth = 1;
-      }
-    }
-    value.not_finite = std::make_shared<const NanSource>(std::move(source));
+    if (first_not_finite(*host, aval, wanted()) < 0) continue;
+    if (!run) run = kept_run(watched, inputs, name);
+    value.not_finite = std::make_shared<const NanSource>(NanSource{run, i});
   }
   // What a result of one bool is remembers the value that was compared.
   const std::size_t first = results.size() - watched.sinks.size();
@@ -165,7 +199,7 @@ void refuse_inside(const WatchedGraph& watched, std::span<const BufferRef> input
     fail(ErrorKind::value,
          formatted("vt::{}{} got a value that is not finite: {}", name_of(sink.op),
                    is_effect ? "" : ", which decides where the program goes,",
-                   origin_text(traced(*found, 0))),
+                   traced_locked(*found, 0)),
          sink.where.file ? sink.where : where);
   };
   const std::size_t first = results.size() - watched.sinks.size();
@@ -173,6 +207,29 @@ void refuse_inside(const WatchedGraph& watched, std::span<const BufferRef> input
     if (watched.sinks[s].result == NanSink::inside) refuse(results[first + s]->not_finite);
   for (const NanSink& s : watched.of_inputs)
     if (s.result == NanSink::inside) refuse(inputs[s.input]->not_finite);
+}
+
+std::string told_inside(const WatchedGraph& watched, std::span<const BufferRef> inputs,
+                        FunctionRef<std::string(std::size_t)> name) {
+  using namespace nan_watching;
+  if (watched.sinks.empty()) return {};
+  const auto run = kept_run(watched, inputs, name);
+  Vec<BufferRef> results;
+  try {
+    results = interpret(*without_effects(watched.graph), run->inputs);
+  } catch (const Error&) {
+    return {};
+  }
+  const std::size_t first = results.size() - watched.sinks.size();
+  for (std::size_t s = 0; s < watched.sinks.size(); ++s) {
+    const NanSink& sink = watched.sinks[s];
+    const Aval& aval = watched.graph->aval(watched.graph->outputs[first + s]);
+    if (sink.result != NanSink::inside || first_not_finite(*results[first + s], aval, wanted()) < 0)
+      continue;
+    return formatted("; vt::{}{} got a value that is not finite: {}", name_of(sink.op),
+                     line_text(sink.where), traced_locked({run, first + s}, 0));
+  }
+  return {};
 }
 
 void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval, CallSite where,
@@ -183,15 +240,14 @@ void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval
     fail(ErrorKind::value,
          formatted("{}: {} follows from vt::{}{}, which got a value that is not finite: {}",
                    function, aval.str(), name_of(sink->op), line_text(sink->where),
-                   origin_text(traced(*value.not_finite, 0))),
+                   traced_locked(*value.not_finite, 0)),
          where);
   const std::int64_t element = first_not_finite(host, aval, wanted());
   if (element < 0) return;
   const std::string place = element_text(aval, element);
   fail(ErrorKind::value,
        formatted("{}: {} is not finite{}: {}", function, aval.str(),
-                 place.empty() ? place : " at " + place,
-                 origin_text(traced(*value.not_finite, element))),
+                 place.empty() ? place : " at " + place, traced_locked(*value.not_finite, element)),
        where);
 }
 

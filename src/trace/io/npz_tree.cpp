@@ -21,9 +21,14 @@ struct Part {
   bool is_number = false;
 };
 
-/// The name of the array for the part at a path; that of NumPy for one without a name.
+/// The name of the array for the part at a path: without the point or the brackets around the first
+/// name, so that a map of Tensors has its keys as names. NumPy's name for one without a path.
 std::string name_of_part(const std::string& path) {
-  return path.empty() ? "arr_0" : path.substr(path[0] == '.' ? 1 : 0);
+  if (path.empty()) return "arr_0";
+  if (path[0] == '.') return path.substr(1);
+  const std::size_t end = path.starts_with("[\"") ? path.find('"', 2) : std::string::npos;
+  const bool is_plain = end > 2 && end != std::string::npos && path.substr(end).starts_with("\"]");
+  return is_plain ? path.substr(2, end - 2) + path.substr(end + 2) : path;
 }
 std::string text_of(const NpzFile::Form& form) { return name_of(form.dtype) + form.shape.str(); }
 

@@ -99,7 +99,8 @@ void check_leaves_finite(std::span<const Tensor> leaves, std::span<const std::st
     need("check_finite", leaves[i], where);
     if (!is_inexact(leaves[i].dtype())) continue;
     CheckParams p;
-    p.text = (paths[i].empty() ? "a Tensor" : paths[i]) + " is not finite (vt::check_finite)";
+    p.text = (paths[i].empty() ? "a Tensor" : paths[i]) + " is not finite";
+    p.function = "vt::check_finite";
     for (std::size_t k = p.text.size(); k-- > 0;)  // a brace of a key is none of a format
       if (p.text[k] == '{' || p.text[k] == '}') p.text.insert(k, 1, p.text[k]);
     p.line = where;

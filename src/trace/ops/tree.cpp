@@ -1,4 +1,8 @@
 // What is computed of all Tensors of a tree: one vector of them and back, products, norms.
+#include <cstdlib>
+
+#include <cxxabi.h>
+
 #include <vt/linalg.hpp>
 #include <vt/tree.hpp>
 
@@ -21,9 +25,32 @@ void refuse_leaves(const char* function, std::size_t wanted, std::size_t given, 
 void refuse_shared_copy(const std::string& path) {
   fail(ErrorKind::tree,
        "vt: a copy of a class shares " + (path.empty() ? "its Tensors" : path) +
-           " with the object, which vt would change: let its copy constructor copy what its list "
-           "of tree members names",
+           " with the object, which vt would change: let its copy constructor (and clone(), if it "
+           "has one) copy what its list of tree members names",
        {});
+}
+void refuse_clone(const char* wanted, const char* given) {
+  const auto name = [](const char* mangled) {
+    int status = 0;
+    char* const text = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+    const std::string plain = text ? text : mangled;
+    std::free(text);
+    return plain;
+  };
+  const std::string own = *wanted ? name(wanted) : "a class";
+  fail(ErrorKind::tree,
+       "vt: clone() of " + own + " gives " + (*given ? "a " + name(given) : "nothing") +
+           ": each class behind a pointer to its base has a clone() of its own, { return "
+           "std::make_shared<" +
+           own + ">(*this); }",
+       {});
+}
+std::vector<Tensor*> checked_members(std::vector<Tensor*> list) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (!list[i])
+      fail(ErrorKind::tree,
+           "vt: pointer " + std::to_string(i) + " of a class's list tree_members() is null", {});
+  return list;
 }
 
 void refuse_valueless() {

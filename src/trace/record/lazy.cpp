@@ -296,12 +296,17 @@ void evaluate(std::span<const Tensor> wanted, CallSite where, const char* functi
     return lazy_run::publish(batch, std::move(values));
   }
   const WatchedGraph graph = watched(std::make_shared<const GraphBody>(std::move(batch.graph)));
-  run(*graph.graph);
-  keep_not_finite(graph, batch.inputs, values, [&](std::size_t i) {
+  const auto name = [&](std::size_t i) {
     const std::string line = at(batch.lines[i]);
     return "the value " + graph.graph->aval(graph.graph->inputs[i]).str() +
            (line.empty() ? line : " made" + line.substr(1));
-  });
+  };
+  try {
+    run(*graph.graph);
+  } catch (const Error& e) {
+    throw Error(e.kind(), e.what() + told_inside(graph, batch.inputs, name));
+  }
+  keep_not_finite(graph, batch.inputs, values, name);
   lazy_run::publish(batch, values);
   refuse_inside(graph, batch.inputs, values, where);
 }

@@ -37,6 +37,10 @@ void keep_not_finite(const WatchedGraph& watched, std::span<const BufferRef> inp
 /// After keep_not_finite().
 void refuse_inside(const WatchedGraph& watched, std::span<const BufferRef> inputs,
                    std::span<const BufferRef> results, CallSite where);
+/// Of a run that ended with an Error: what the program got that is not finite, and where that came
+/// from, behind "; "; nothing if there was none.
+std::string told_inside(const WatchedGraph& watched, std::span<const BufferRef> inputs,
+                        FunctionRef<std::string(std::size_t)> name);
 /// Throws: Error(value) that tells where it comes from, if a value that some run has made is not
 /// finite, or follows from a comparison with such a value. `host`: its elements on the host.
 void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval, CallSite where,

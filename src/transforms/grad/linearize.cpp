@@ -76,13 +76,17 @@ inline std::string result(const GradCall& call, std::size_t i) {
 
 enum class Integers {
   refused,  ///< a gradient with respect to them is a mistake
-  /// where all arguments have a tangent, theirs is not looked at and their cotangent is zero
+  /// where all arguments have a tangent, theirs is not looked at and their cotangent is zero; but
+  /// one of them must be a float
   zero,
 };
 
 /// Indices of the wanted arguments.
 inline Vec<std::size_t> wanted_arguments(const GradCall& call, Integers integers) {
   Vec<std::size_t> wanted;
+  if (std::none_of(call.arguments.begin(), call.arguments.end(),
+                   [](const Tensor& t) { return !t.defined() || is_inexact(t.dtype()); }))
+    integers = Integers::refused;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     if (!call.arguments[i].defined())
       fail(ErrorKind::value,

@@ -13,6 +13,8 @@
 
 #include "../base/convert.hpp"
 #include "../ir/effects.hpp"
+#include "../record/devices.hpp"
+#include "../record/node.hpp"
 #include "../record/recursion.hpp"
 #include "../record/without_effects.hpp"
 #include "interpreter.hpp"
@@ -169,6 +171,31 @@ class Search {
  private:
   static Found lost() { return {NanOrigin(), 0, 0}; }
 
+  /// Products of many elements run as programs do: plain loops take seconds for them.
+  static SmallVec<BufferRef, 1> results_of(const Equation& e, const GraphBody& g,
+                                           std::span<const BufferRef> operands) {
+    constexpr double many = 1 << 20;
+    if (family_of(e.op) != Family::contract ||
+        static_cast<double>(g.aval(e.outputs[0]).elements()) *
+                static_cast<double>(g.aval(e.inputs[1]).elements()) <
+            many)
+      return interpret_equation(e, g, operands);
+    GraphBody alone;
+    Equation own = e;
+    for (Var& v : own.inputs) {
+      v = alone.fresh(g.aval(v));
+      alone.inputs.push_back(v);
+    }
+    for (Var& v : own.outputs) {
+      v = alone.fresh(g.aval(v));
+      alone.outputs.push_back(v);
+    }
+    alone.equations.push_back(std::move(own));
+    SmallVec<BufferRef, 1> results;
+    for (const BufferRef& made : run_graph(alone, operands)) results.push_back(on_host(made));
+    return results;
+  }
+
   /// The values that `v` depends on. What is not to be run again ends the search.
   static std::optional<Found> evaluate(const GraphBody& g, std::span<const BufferRef> inputs, Var v,
                                        Vec<BufferRef>& values) {
@@ -191,7 +218,7 @@ class Search {
       if (has_effect(e)) return lost();
       operands.clear();
       for (Var in : e.inputs) operands.push_back(values[static_cast<std::size_t>(in)]);
-      const auto made = interpret_equation(e, g, operands);
+      const auto made = results_of(e, g, operands);
       for (std::size_t k = 0; k < e.outputs.size(); ++k)
         values[static_cast<std::size_t>(e.outputs[k])] = made[k];
     }
@@ -327,7 +354,7 @@ class Search {
 
   bool gives_bad(const Equation& e, const GraphBody& g, std::span<const BufferRef> operands,
                  std::size_t output, std::int64_t element) const {
-    const auto results = interpret_equation(e, g, operands);
+    const auto results = results_of(e, g, operands);
     return is_bad(element_of(*results[output], g.aval(e.outputs[output]).dtype, element), what_);
   }
   /// A copy with 1 for all elements that are not finite, but for those `kept`, which are in order.

@@ -49,8 +49,8 @@ class SourcesTarget : public PipelineTarget {
     fuse = {.matrix_products = true, .on_host = false, .has_code = cuda::has_element_source};
     registers = cuda::device_limits();
   }
-  bool wants(std::string_view pass) const override {
-    return pass != "split_scans" && pass != "mask_lanes";
+  bool wants(PassName pass) const override {
+    return pass != PassName::split_scans && pass != PassName::mask_lanes;
   }
 };
 

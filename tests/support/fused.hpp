@@ -2,8 +2,6 @@
 // program is.
 #pragma once
 
-#include <string_view>
-
 #include "src/jit/passes/pipeline.hpp"
 
 namespace vt_test {
@@ -12,13 +10,14 @@ namespace vt_test {
 class FusedTarget : public vt::detail::PipelineTarget {
  public:
   explicit FusedTarget(const vt::detail::FuseOptions& options) { fuse = options; }
-  bool wants(std::string_view pass) const override {
-    if (pass == "split_scans" || pass == "form_fused_regions" || pass == "form_single_regions" ||
-        pass == "mask_lanes")
+  bool wants(vt::detail::PassName pass) const override {
+    using P = vt::detail::PassName;
+    if (pass == P::split_scans || pass == P::form_fused_regions || pass == P::form_single_regions ||
+        pass == P::mask_lanes)
       return false;
     return fuse.matrix_products ||
-           (pass != "prepare_convolutions" && pass != "sum_before_products" &&
-            pass != "order_product_operands" && pass != "attach_epilogues");
+           (pass != P::prepare_convolutions && pass != P::sum_before_products &&
+            pass != P::order_product_operands && pass != P::attach_epilogues);
   }
 };
 

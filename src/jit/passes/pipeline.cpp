@@ -30,13 +30,13 @@ struct Work {
   bool fused = false;
 };
 struct Pass {
-  const char* name;
+  PassName name;
   void (*run)(Work&);
 };
 
 // --- the passes ----------------------------------------------------------------------------------
 
-constexpr Pass groups{"group_lanes", [](Work& w) {
+constexpr Pass groups{PassName::group_lanes, [](Work& w) {
                         w.graph = group_lanes(std::move(w.graph), [&](const Equation& e) {
                           if (!w.target.fuse.on_host) return lanes_part_on_device(e);
                           const auto as_it_runs = [&] {
@@ -48,54 +48,56 @@ constexpr Pass groups{"group_lanes", [](Work& w) {
                                  lanes_in_registers(e, w.target.frame);
                         });
                       }};
-constexpr Pass calls{"inline_calls", [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
-constexpr Pass masks{"mask_lanes",
+constexpr Pass calls{PassName::inline_calls,
+                     [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
+constexpr Pass masks{PassName::mask_lanes,
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
-constexpr Pass scans{"split_scans",
+constexpr Pass scans{PassName::split_scans,
                      [](Work& w) { w.graph = move_out_of_scans(w.graph, w.target.frame); }};
-constexpr Pass regions{"form_fused_regions", [](Work& w) {
+constexpr Pass regions{PassName::form_fused_regions, [](Work& w) {
                          w.graph = form_fused_regions(std::move(w.graph), w.target.registers);
                        }};
-constexpr Pass convolutions{"prepare_convolutions", [](Work& w) {
+constexpr Pass convolutions{PassName::prepare_convolutions, [](Work& w) {
                               w.graph = prepare_convolutions(
                                   std::move(w.graph),
                                   w.target.fuse.on_host ? ConvTarget::host : ConvTarget::device);
                             }};
-constexpr Pass sums{"sum_before_products",
+constexpr Pass sums{PassName::sum_before_products,
                     [](Work& w) { w.graph = sum_before_products(std::move(w.graph)); }};
-constexpr Pass operands{"order_product_operands",
+constexpr Pass operands{PassName::order_product_operands,
                         [](Work& w) { w.graph = order_product_operands(w.graph); }};
-constexpr Pass short_axes{"split_short_axes",
+constexpr Pass short_axes{PassName::split_short_axes,
                           [](Work& w) { w.graph = split_short_axes(std::move(w.graph)); }};
-constexpr Pass sparse{"form_sparse_regions", [](Work& w) {
+constexpr Pass sparse{PassName::form_sparse_regions, [](Work& w) {
                         w.graph = form_sparse_regions(std::move(w.graph), w.target.registers,
                                                       w.target.frame);
                       }};
 constexpr Pass singles{
-    "form_single_regions", [](Work& w) {
+    PassName::form_single_regions, [](Work& w) {
       const auto steps = [&](const GraphBody& g) { return fuse(g, w.target.fuse).steps.size(); };
       w.graph = form_single_regions(std::move(w.graph), w.target.registers, w.target.frame, steps);
     }};
-constexpr Pass fusion{"fuse", [](Work& w) {
+constexpr Pass fusion{PassName::fuse, [](Work& w) {
                         w.fusion = fuse(std::move(w.graph), w.target.fuse);
                         w.fused = true;
                       }};
-constexpr Pass rows{"keep_rows_local", [](Work& w) { keep_rows_local(w.fusion); }};
-constexpr Pass results{"give_results_stages",
+constexpr Pass rows{PassName::keep_rows_local, [](Work& w) { keep_rows_local(w.fusion); }};
+constexpr Pass results{PassName::give_results_stages,
                        [](Work& w) { give_results_stages(w.fusion, w.target.fuse.vector_bytes); }};
-constexpr Pass row_epilogues{
-    "attach_epilogues", [](Work& w) { attach_epilogues(w.fusion, w.target.fuse.vector_bytes); }};
-constexpr Pass element_epilogues{"attach_element_epilogues", [](Work& w) {
+constexpr Pass row_epilogues{PassName::attach_epilogues, [](Work& w) {
+                               attach_epilogues(w.fusion, w.target.fuse.vector_bytes);
+                             }};
+constexpr Pass element_epilogues{PassName::attach_element_epilogues, [](Work& w) {
                                    attach_element_epilogues(w.fusion, [&](const FusedStep& s) {
                                      return w.target.takes_epilogue(s);
                                    });
                                  }};
-constexpr Pass chains{"chain_products", [](Work& w) {
+constexpr Pass chains{PassName::chain_products, [](Work& w) {
                         chain_products(w.fusion, [&](const MatmulSpec& a, const MatmulSpec& b) {
                           return w.target.chains(a, b);
                         });
                       }};
-constexpr Pass schedules{"choose_schedules", [](Work& w) {
+constexpr Pass schedules{PassName::choose_schedules, [](Work& w) {
                            const int bytes = w.target.fuse.vector_bytes;
                            for (FusedStep& s : w.fusion.steps)
                              if (s.equation < 0)
@@ -103,8 +105,8 @@ constexpr Pass schedules{"choose_schedules", [](Work& w) {
                              else if (s.row_loop >= 0)
                                s.schedule = schedule_epilogue(s.nest, s.row_loop, bytes);
                          }};
-constexpr Pass pairs{"pair_kernels", [](Work& w) { pair_kernels(w.fusion); }};
-constexpr Pass owned{"prefer_owned", [](Work& w) { prefer_owned(w.fusion, w.owned); }};
+constexpr Pass pairs{PassName::pair_kernels, [](Work& w) { pair_kernels(w.fusion); }};
+constexpr Pass owned{PassName::prefer_owned, [](Work& w) { prefer_owned(w.fusion, w.owned); }};
 
 // --- their order ---------------------------------------------------------------------------------
 
@@ -134,6 +136,15 @@ std::string text_of(const Work& w) {
 
 }  // namespace pipeline
 
+const char* name_of(PassName pass) {
+  constexpr const char* names[] = {
+#define VT_PASS(name) #name,
+      VT_PASSES(VT_PASS)
+#undef VT_PASS
+  };
+  return names[static_cast<std::size_t>(pass)];
+}
+
 PipelineResult run_pipeline(GraphBody graph, const PipelineTarget& target,
                             const OwnedInputs& owned) {
   using namespace pipeline;
@@ -151,12 +162,13 @@ PipelineResult run_pipeline(GraphBody graph, const PipelineTarget& target,
     const std::size_t size = pipeline::size_of(work);
     pass.run(work);
     const std::size_t now = pipeline::size_of(work);
-    if (now != size || pass.run == fusion.run) result.notes.push_back({pass.name, size, now});
+    if (now != size || pass.name == PassName::fuse) result.notes.push_back({pass.name, size, now});
     if (!dumps) continue;
     std::string after = text_of(work);
     if (after != before)
-      dump_text(formatted("{}.{}{}-{}.txt", name, number < 10 ? "0" : "", number, pass.name),
-                after);
+      dump_text(
+          formatted("{}.{}{}-{}.txt", name, number < 10 ? "0" : "", number, name_of(pass.name)),
+          after);
     before = std::move(after);
   }
   result.fusion = std::move(work.fusion);
@@ -170,9 +182,9 @@ std::string text_of(const Vec<PassNote>& notes) {
   std::string text;
   bool steps = false;
   for (const PassNote& n : notes) {
-    const bool fuses = n.pass == std::string_view("fuse");
+    const bool fuses = n.pass == PassName::fuse;
     text += text.empty() ? "" : ", ";
-    text += n.pass;
+    text += name_of(n.pass);
     text += " " + (fuses ? counted(n.before, "equation") : formatted("{}", n.before)) + " → ";
     steps = steps || fuses;
     text += counted(n.after, steps ? "step" : "equation");

@@ -1,14 +1,31 @@
 // The pipeline: which passes a Graph goes through on its way to the steps of a program, by target.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "../fusion/buffer_plan.hpp"
 #include "../fusion/fuse.hpp"
 #include "../regions/register_kernel.hpp"
 
 namespace vt::detail {
+
+/// Every pass, by its name in reports and in files of VT_DUMP.
+// clang-format off
+#define VT_PASSES(X) \
+  X(group_lanes) X(inline_calls) X(mask_lanes) X(split_scans) X(form_fused_regions) \
+  X(prepare_convolutions) X(sum_before_products) X(order_product_operands) \
+  X(split_short_axes) X(form_sparse_regions) X(form_single_regions) X(fuse) \
+  X(keep_rows_local) X(give_results_stages) X(attach_epilogues) X(attach_element_epilogues) \
+  X(chain_products) X(choose_schedules) X(pair_kernels) X(prefer_owned)
+// clang-format on
+enum class PassName : std::uint8_t {
+#define VT_PASS(name) name,
+  VT_PASSES(VT_PASS)
+#undef VT_PASS
+};
+/// "inline_calls"
+const char* name_of(PassName);
 
 /// What the passes ask of the target.
 class PipelineTarget {
@@ -26,12 +43,12 @@ class PipelineTarget {
   /// May an element-wise kernel run inside the kernel of this product?
   virtual bool takes_epilogue(const FusedStep& /*product*/) const { return true; }
   /// Does the pass run? Tests of single passes leave out others.
-  virtual bool wants(std::string_view /*pass*/) const { return true; }
+  virtual bool wants(PassName) const { return true; }
 };
 
 /// A pass that has changed how many equations, or steps, there are.
 struct PassNote {
-  const char* pass;
+  PassName pass;
   std::size_t before, after;
 };
 struct PipelineResult {

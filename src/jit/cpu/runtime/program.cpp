@@ -51,10 +51,11 @@ class HostTarget : public PipelineTarget {
   }
 
   // What these make has no number of rows.
-  bool wants(std::string_view pass) const override {
-    return !rows_ || (pass != "form_sparse_regions" && pass != "form_fused_regions" &&
-                      pass != "form_single_regions" && pass != "chain_products" &&
-                      pass != "give_results_stages" && pass != "pair_kernels");
+  bool wants(PassName pass) const override {
+    using enum PassName;
+    return !rows_ || (pass != form_sparse_regions && pass != form_fused_regions &&
+                      pass != form_single_regions && pass != chain_products &&
+                      pass != give_results_stages && pass != pair_kernels);
   }
 
  private:

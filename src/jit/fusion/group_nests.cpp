@@ -12,27 +12,14 @@ namespace vt::detail {
 namespace group_nests {
 
 struct ReductionKind {
-  ReduceOp op;
+  Op op;
   DType accumulator;
 };
 
 // Sums and products of 16-bit floats are carried in f32.
-DType accumulator_of(ReduceOp op, DType d) {
+DType accumulator_of(Op op, DType d) {
   const bool small = d == DType::f16 || d == DType::bf16;
-  return small && (op == ReduceOp::sum || op == ReduceOp::product) ? DType::f32 : d;
-}
-
-ReduceOp reduce_op(Op op) {
-  switch (op) {
-    case Op::reduce_prod: return ReduceOp::product;
-    case Op::reduce_max: return ReduceOp::maximum;
-    case Op::reduce_min: return ReduceOp::minimum;
-    case Op::reduce_any: return ReduceOp::any;
-    case Op::reduce_all: return ReduceOp::all;
-    case Op::argmax: return ReduceOp::argmax;
-    case Op::argmin: return ReduceOp::argmin;
-    default: return ReduceOp::sum;
-  }
+  return small && accumulates_wide(op) ? DType::f32 : d;
 }
 
 // Where the second half of a cut reduction finds the partial results: partial[k] holds reduction k,
@@ -167,7 +154,7 @@ class GroupBuilder {
       }
       const Var out = e.outputs[0];
       NestReduction r;
-      r.op = reduce_op(e.op);
+      r.op = family_of(e.op) == Family::reduce ? e.op : Op::reduce_sum;  // of products
       r.stage = stage_;
       r.where = e.where;
       if (partials) {
@@ -246,7 +233,7 @@ class GroupBuilder {
   void operand(const Equation& e, const IndexVector& index, NestReduction& r) {
     if (e.op == Op::dot_general) {
       const DotParams& p = e.as<DotParams>();
-      r.dtype = accumulator_of(ReduceOp::sum, p.dtype);
+      r.dtype = accumulator_of(Op::reduce_sum, p.dtype);
       const Shape& lhs = graph_.aval(e.inputs[0]).shape;
       const Shape& rhs = graph_.aval(e.inputs[1]).shape;
       IndexVector a(static_cast<std::size_t>(lhs.rank()), 0),
@@ -273,7 +260,7 @@ class GroupBuilder {
     }
     const int value = e.op == Op::overlap_add ? builder_.overlapping(e, index)
                                               : builder_.value_at(e.inputs[0], index);
-    if (r.op == ReduceOp::argmax || r.op == ReduceOp::argmin) {
+    if (r.op == Op::argmax || r.op == Op::argmin) {
       r.value = value;
       r.dtype = graph_.aval(e.outputs[0]).dtype;
       NestValue position;

@@ -31,7 +31,7 @@ class Fold {
   /// All states before the first `next`.
   int state(int init) {
     NestReduction r;
-    r.op = ReduceOp::fold;
+    r.op = Op::reduce;
     r.stage = stage_;
     r.dtype = b_.nest().values[static_cast<std::size_t>(init)].dtype;
     r.init = init;
@@ -66,7 +66,7 @@ struct Numbers {
 };
 
 // Scans whose iterations may be grouped: the emitter does several SIMD lanes at once.
-int running(NestBuilder& b, ReduceOp op, int x, int stage) {
+int running(NestBuilder& b, Op op, int x, int stage) {
   NestReduction r;
   r.op = op;
   r.stage = stage;
@@ -97,7 +97,7 @@ int compensated_sum(NestBuilder& b, int x, int stage) {
 int grouped_compensated_sum(NestBuilder& b, int x, int stage) {
   const Numbers n{b, DType::f64};
   const auto r = b.nest().reductions.size();
-  const int sum = running(b, ReduceOp::sum, x, stage);
+  const int sum = running(b, Op::reduce_sum, x, stage);
   const int before = state_value(b, static_cast<int>(r), DType::f64, true);
   b.nest().reductions[r].before = before;
   const int rise = n.sub(sum, before), back = n.sub(rise, sum);
@@ -105,7 +105,7 @@ int grouped_compensated_sum(NestBuilder& b, int x, int stage) {
   const int missing = n.sub(n.sub(x, rise), cut);
   // Once the sum is infinite or NaN nothing is.
   const int lost = n.select(b.op(Op::is_finite, DType::bool_, {missing}), missing, n.number(0));
-  return n.add(sum, running(b, ReduceOp::sum, lost, stage));
+  return n.add(sum, running(b, Op::reduce_sum, lost, stage));
 }
 
 int product(NestBuilder& b, int x, int stage) {
@@ -145,17 +145,17 @@ int add_scan(NestBuilder& b, Op op, int operand, DType dtype, int stage, std::in
   const auto wide = [&] { return b.convert(operand, DType::f64); };
   int result = -1;
   switch (op) {
-    case Op::cummax: return running(b, ReduceOp::maximum, operand, stage);
-    case Op::cummin: return running(b, ReduceOp::minimum, operand, stage);
+    case Op::cummax: return running(b, Op::reduce_max, operand, stage);
+    case Op::cummin: return running(b, Op::reduce_min, operand, stage);
     case Op::cumlogsumexp: result = log_sum_exp(b, wide(), stage); break;
     case Op::cumprod:
       // In any other order a product of finite numbers may overflow before a zero comes.
-      if (!floats) return running(b, ReduceOp::product, operand, stage);
+      if (!floats) return running(b, Op::reduce_prod, operand, stage);
       result = product(b, wide(), stage);
       break;
     default:
-      if (!floats) return running(b, ReduceOp::sum, operand, stage);
-      result = dtype != DType::f64          ? running(b, ReduceOp::sum, wide(), stage)
+      if (!floats) return running(b, Op::reduce_sum, operand, stage);
+      result = dtype != DType::f64          ? running(b, Op::reduce_sum, wide(), stage)
                : rows < rows_for_simd_lanes ? grouped_compensated_sum(b, operand, stage)
                                             : compensated_sum(b, operand, stage);
       break;

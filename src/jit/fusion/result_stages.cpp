@@ -115,7 +115,7 @@ void give_results_stages(Fusion& fusion, int vector_bytes) {
     const Nest& nest = step.nest;
     if (step.equation >= 0 || step.partial || nest.stages.size() != 1 || !nest.shared.empty() ||
         nest.reductions.empty() || any_of(nest.reductions, [](const NestReduction& r) {
-          return r.running || r.op == ReduceOp::fold;
+          return r.running || r.op == Op::reduce;
         }))
       continue;
     const int rows = loop_of_rows(nest);

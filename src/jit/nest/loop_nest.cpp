@@ -44,13 +44,14 @@ void operand_lists(const Nest& nest, const NestValue& v, std::string& text) {
   for (int o : v.operands) text += " v" + std::to_string(o);
 }
 
-}  // namespace nest_text
-
-const char* name_of(ReduceOp op) {
-  constexpr const char* names[] = {"sum", "prod",   "max",    "min", "any",
-                                   "all", "argmax", "argmin", "fold"};
-  return names[static_cast<int>(op)];
+/// "sum"; "fold" of a reduction by a function.
+std::string_view reduction_name(Op op) {
+  constexpr std::string_view family = "reduce_";
+  const std::string_view name = name_of(op);
+  return op == Op::reduce ? "fold" : name.starts_with(family) ? name.substr(family.size()) : name;
 }
+
+}  // namespace nest_text
 
 std::string describe_value(const Nest& nest, int value) {
   const NestValue& v = nest.values[static_cast<std::size_t>(value)];
@@ -199,7 +200,8 @@ std::string Nest::str() const {
     for (std::size_t r = 0; r < reductions.size(); ++r)
       if (reductions[r].stage == static_cast<int>(s)) {
         text += inner + "r" + std::to_string(r) + " = " +
-                (reductions[r].running ? "running " : "") + name_of(reductions[r].op) + " v" +
+                (reductions[r].running ? "running " : "") +
+                std::string(nest_text::reduction_name(reductions[r].op)) + " v" +
                 std::to_string(reductions[r].value);
         if (reductions[r].init >= 0) text += " from v" + std::to_string(reductions[r].init);
         if (reductions[r].position >= 0) text += " at v" + std::to_string(reductions[r].position);

@@ -60,29 +60,18 @@ struct NestValue {
   CallSite where;  ///< the user's line; neither printed nor compared
 };
 
-/// fold: any function of what was there and what comes, in the loops' order, one after the other.
-enum class ReduceOp : std::uint8_t {
-  sum,
-  product,
-  maximum,
-  minimum,
-  any,
-  all,
-  argmax,
-  argmin,
-  fold
-};
-
 struct NestReduction {
-  ReduceOp op = ReduceOp::sum;
-  int value = -1;  ///< what is accumulated; fold: the next state
+  /// of the family reduce. reduce: any function of what was there and what comes, in the loops'
+  /// order, one after the other
+  Op op = Op::reduce_sum;
+  int value = -1;  ///< what is accumulated; reduce: the next state
   /// argmax, argmin: the index value that belongs to it; the result is the winner's
   int position = -1;
   int stage = 0;
   DType dtype = DType::f32;  ///< of the accumulator (argmax, argmin: of the position)
   IndexId kept = -1;         ///< row-major offset of the result among the loops that are kept
-  int init = -1;             ///< fold: the state before the first iteration, the same for all
-  int state = -1;            ///< fold or running: the value that stands for it inside the loops
+  int init = -1;             ///< reduce: the state before the first iteration, the same for all
+  int state = -1;            ///< reduce or running: the value that stands for it inside the loops
   /// its result so far is used in every iteration, which therefore keep their order
   bool running = false;
   int before = -1;  ///< running: the value that stands for its result before this iteration
@@ -90,9 +79,7 @@ struct NestReduction {
 };
 
 /// Whether its iterations need what is there before each of them.
-inline bool goes_one_by_one(const NestReduction& r) {
-  return r.op == ReduceOp::fold || r.before >= 0;
-}
+inline bool goes_one_by_one(const NestReduction& r) { return r.op == Op::reduce || r.before >= 0; }
 
 struct NestStore {
   int buffer = -1;
@@ -129,7 +116,6 @@ struct Nest {
   std::string str() const;
 };
 
-const char* name_of(ReduceOp);
 /// "[d0, d1]" of one value, "mul v0 v1".
 std::string describe_value(const Nest&, int value);
 

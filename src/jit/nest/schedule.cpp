@@ -70,7 +70,7 @@ std::string iterations_text(const Nest& nest, int l) {
 ReductionCut block_of_reduction(const Nest& nest, const Schedule& schedule) {
   if (nest.stages.size() != 1 || !nest.shared.empty() || nest.reductions.empty()) return {};
   for (const NestReduction& r : nest.reductions)
-    if (r.running || r.op == ReduceOp::fold) return {};
+    if (r.running || r.op == Op::reduce) return {};
   std::int64_t inner = 1;  // elements per iteration of the outermost reduce loop
   ReductionCut cut;
   for (int l : nest.stages[0].loops) {

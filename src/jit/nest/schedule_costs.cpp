@@ -236,13 +236,13 @@ StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependenc
     if (r.stage != k) continue;
     f.reduces = true;
     f.finds_position = f.finds_position || r.position >= 0;
-    f.extreme = f.extreme || r.op == ReduceOp::maximum || r.op == ReduceOp::minimum;
+    f.extreme = f.extreme || r.op == Op::reduce_max || r.op == Op::reduce_min;
     f.running += r.running;
-    f.folds = f.folds || r.op == ReduceOp::fold;
+    f.folds = f.folds || r.op == Op::reduce;
     // Lanes pass on integers and extremes in steps of a cycle each; sums of floats in steps of
     // four, which squares are worth.
-    f.in_order = f.in_order && (r.op == ReduceOp::fold ||
-                                (r.running && r.op == ReduceOp::sum && is_float(r.dtype)));
+    f.in_order = f.in_order &&
+                 (r.op == Op::reduce || (r.running && r.op == Op::reduce_sum && is_float(r.dtype)));
   }
   for (int id : f.body.values) {
     const NestValue& v = nest.values[static_cast<std::size_t>(id)];

@@ -342,6 +342,48 @@ constexpr std::size_t written_operand(Op update) {
   return update == Op::dynamic_update_slice ? 1 : 2;
 }
 
+/// What a reduction begins with: 0, 1, or the number that no element lies beyond (of floats −∞ or
+/// ∞). For bools the first two are false and true.
+enum class Neutral : std::uint8_t { zero, one, least, greatest };
+/// A reduction by an op of two elements, which does nothing to the other with the neutral one.
+struct Reduction {
+  Op combine = Op::count_;
+  Neutral neutral = Neutral::zero;
+};
+inline constexpr RuleTable<Reduction> reduction_facts = rule_table<Reduction>({
+    {Op::reduce_sum, {Op::add, Neutral::zero}},
+    {Op::reduce_prod, {Op::mul, Neutral::one}},
+    {Op::reduce_max, {Op::max, Neutral::least}},
+    {Op::reduce_min, {Op::min, Neutral::greatest}},
+    {Op::reduce_any, {Op::or_, Neutral::zero}},
+    {Op::reduce_all, {Op::and_, Neutral::one}},
+});
+/// The first op of the table above without a row in this one, or Op::count_. Use as
+/// first_without_rule.
+template <class Row>
+consteval Op first_reduction_without_rule(const RuleTable<Row>& table) {
+  for (int i = 0; i < op_count; ++i)
+    if (reduction_facts.has[static_cast<std::size_t>(i)] && !table.has[static_cast<std::size_t>(i)])
+      return static_cast<Op>(i);
+  return Op::count_;
+}
+/// The first reduction that is missing there; those of positions and by the user's functions are
+/// none of it.
+consteval Op first_missing_reduction() {
+  for (int i = 0; i < op_count; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (family_of(op) == Family::reduce && op != Op::argmax && op != Op::argmin &&
+        op != Op::reduce && !reduction_facts.has[static_cast<std::size_t>(i)])
+      return op;
+  }
+  return Op::count_;
+}
+static_assert(RuleMissingFor<first_missing_reduction()>::ok);
+/// Where the accumulator of 16-bit floats is an f32.
+constexpr bool accumulates_wide(Op reduction) {
+  return reduction == Op::reduce_sum || reduction == Op::reduce_prod;
+}
+
 /// The comparison that says the same of its operands exchanged; other ops stay as they are.
 constexpr Op mirrored(Op op) {
   switch (op) {

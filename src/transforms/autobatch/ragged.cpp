@@ -518,20 +518,10 @@ class Rewriter {
   // --- reductions along the rows
   // ------------------------------------------------------------------
 
-  static Op combining(Op reduction) {
-    switch (reduction) {
-      case Op::reduce_sum: return Op::add;
-      case Op::reduce_prod: return Op::mul;
-      case Op::reduce_max: return Op::max;
-      case Op::reduce_min: return Op::min;
-      case Op::reduce_any: return Op::or_;
-      default: return Op::and_;
-    }
-  }
   bool reduction(const Equation& e, const Form& form) {
     const Var out = e.outputs[0];
     const Aval& result = g_.aval(out);
-    const Op op = combining(e.op);
+    const Op op = reduction_facts[e.op].combine;
     const std::int64_t n = out_.rows[at(form.rows)];
     if (op == Op::mul || (op == Op::add && size_of(result.dtype) < 4)) return false;
     Axes others;

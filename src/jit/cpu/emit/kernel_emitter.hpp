@@ -118,10 +118,10 @@ class KernelEmitter {
   // States of folds are what is carried; they must be known before anything of the iteration is
   // computed.
   void bind_states(const Values& carried, std::size_t first);
-  Value wins(ReduceOp op, Value x, Value at, Value y, Value where);
+  Value wins(Op op, Value x, Value at, Value y, Value where);
   void accumulate(Values& carried, std::size_t first, Value mask);
   void combine_into(Values& a, std::size_t first, const Values& other, std::size_t from);
-  Value best_position(ReduceOp op, Value x, Value at);
+  Value best_position(Op op, Value x, Value at);
   Value found_place(Value at);
   Value running(Reduce op, Value x, Value& carried, Value* before);
   // Sums of floats add so many numbers one after the other at most, where more would drift by as

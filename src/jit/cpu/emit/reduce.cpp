@@ -12,16 +12,16 @@ namespace vt::detail::cpu {
 
 namespace reduction_emission {
 
-Reduce simd_reduce(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::product: return Reduce::mul;
-    case ReduceOp::maximum: return Reduce::max;
-    case ReduceOp::minimum: return Reduce::min;
-    case ReduceOp::any: return Reduce::bit_or;
-    case ReduceOp::all: return Reduce::bit_and;
-    default: return Reduce::add;
-  }
-}
+constexpr RuleTable<Reduce> of_lanes = rule_table<Reduce>({
+    {Op::reduce_sum, Reduce::add},
+    {Op::reduce_prod, Reduce::mul},
+    {Op::reduce_max, Reduce::max},
+    {Op::reduce_min, Reduce::min},
+    {Op::reduce_any, Reduce::bit_or},
+    {Op::reduce_all, Reduce::bit_and},
+});
+static_assert(RuleMissingFor<first_reduction_without_rule(of_lanes)>::ok);
+Reduce simd_reduce(Op op) { return of_lanes[op]; }
 
 }  // namespace reduction_emission
 
@@ -44,10 +44,10 @@ Values KernelEmitter::initial(int simd_lanes) {
     if (reduction.position >= 0) {
       const DType d = nest_.values[static_cast<std::size_t>(reduction.value)].dtype;
       init.push_back(
-          b_.identity(reduction.op == ReduceOp::argmax ? Reduce::max : Reduce::min, d, simd_lanes));
+          b_.identity(reduction.op == Op::argmax ? Reduce::max : Reduce::min, d, simd_lanes));
       // none yet: loses against every element
       init.push_back(b_.integer(reduction.dtype, -1, simd_lanes));
-    } else if (reduction.op == ReduceOp::fold) {
+    } else if (reduction.op == Op::reduce) {
       init.push_back(values_.get_simd_lanes(reduction.init));
     } else {
       init.push_back(b_.identity(simd_reduce(reduction.op), reduction.dtype, simd_lanes));
@@ -58,18 +58,18 @@ Values KernelEmitter::initial(int simd_lanes) {
 
 void KernelEmitter::bind_states(const Values& carried, std::size_t first) {
   for (int r : reductions_) {
-    if (reduction_of(r).op == ReduceOp::fold) values_.bind(reduction_of(r).state, carried[first]);
+    if (reduction_of(r).op == Op::reduce) values_.bind(reduction_of(r).state, carried[first]);
     first += reduction_of(r).position >= 0 ? 2 : 1;
   }
 }
 
 // Does element (x, at) win over (y, where)? NaN beats numbers, earlier beats later; `where` −1 is
 // no element.
-Value KernelEmitter::wins(ReduceOp op, Value x, Value at, Value y, Value where) {
+Value KernelEmitter::wins(Op op, Value x, Value at, Value y, Value where) {
   const Value none = b_.compare(Compare::eq, where, b_.integer(where.dtype, -1, where.simd_lanes));
   const Value some = b_.compare(Compare::ne, at, b_.integer(at.dtype, -1, at.simd_lanes));
   const Value earlier = b_.compare(Compare::lt, at, where);
-  Value better = b_.compare(op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, y);
+  Value better = b_.compare(op == Op::argmax ? Compare::gt : Compare::lt, x, y);
   Value equal = b_.compare(Compare::eq, x, y);
   if (is_float(x.dtype)) {
     const Value x_nan = b_.is_nan(x), y_nan = b_.is_nan(y);
@@ -122,19 +122,17 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
       // one is found at the end, by found_place.
       Value better;
       if (is_float(x.dtype))
-        better =
-            b_.bit_and(b_.bit_not(b_.compare(
-                           reduction.op == ReduceOp::argmax ? Compare::le : Compare::ge, x, best)),
-                       b_.bit_not(b_.is_nan(best)));
-      else
-        better = b_.compare(reduction.op == ReduceOp::argmax ? Compare::gt : Compare::lt, x, best);
+        better = b_.bit_and(
+            b_.bit_not(b_.compare(reduction.op == Op::argmax ? Compare::le : Compare::ge, x, best)),
+            b_.bit_not(b_.is_nan(best)));
+      else better = b_.compare(reduction.op == Op::argmax ? Compare::gt : Compare::lt, x, best);
       if (mask) better = b_.bit_and(better, mask);
       next[first] = b_.select(better, x, best);
       next[first + 1] = b_.select(better, at, where);
       first += 2;
       continue;
     }
-    if (reduction.op == ReduceOp::fold) {
+    if (reduction.op == Op::reduce) {
       next[first] = values_.get_simd_lanes(reduction.value);
     } else {
       Value x = values_.get_simd_lanes(reduction.value);
@@ -174,10 +172,10 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
 }
 
 // The place of the extreme of all SIMD lanes: the first of those that have it.
-Value KernelEmitter::best_position(ReduceOp op, Value x, Value at) {
+Value KernelEmitter::best_position(Op op, Value x, Value at) {
   if (x.simd_lanes > 1) {
     const Value best = b_.splat(
-        b_.reduce_simd_lanes(op == ReduceOp::argmax ? Reduce::max : Reduce::min, x), x.simd_lanes);
+        b_.reduce_simd_lanes(op == Op::argmax ? Reduce::max : Reduce::min, x), x.simd_lanes);
     Value has = b_.compare(Compare::eq, x, best);
     if (is_float(x.dtype)) has = b_.bit_or(has, b_.bit_and(b_.is_nan(x), b_.is_nan(best)));
     // As an unsigned number the place of no element, -1, comes after all others.
@@ -206,10 +204,10 @@ Value KernelEmitter::found_place(Value at) {
 // `unit` iterations of the innermost loop are one addition to each accumulator.
 KernelEmitter::Pieces KernelEmitter::pieces(std::int64_t unit) const {
   const bool sums = any_of(reductions_, [&](int r) {
-    return reduction_of(r).op == ReduceOp::sum && is_float(reduction_of(r).dtype);
+    return reduction_of(r).op == Op::reduce_sum && is_float(reduction_of(r).dtype);
   });
   if (!sums || any_of(reductions_, [&](int r) {
-        return reduction_of(r).running || reduction_of(r).op == ReduceOp::fold;
+        return reduction_of(r).running || reduction_of(r).op == Op::reduce;
       }))
     return {};
   SmallVec<int, 6> loops = reduces_;
@@ -305,7 +303,7 @@ void KernelEmitter::horizontal() {
     if (reduction.position >= 0) {
       values_.bind_result(r, best_position(reduction.op, carried[at], carried[at + 1]));
       at += 2;
-    } else if (reduction.op == ReduceOp::fold) {
+    } else if (reduction.op == Op::reduce) {
       values_.bind_result(r, carried[at++]);  // one SIMD lane
     } else if (reduction.running) {
       ++at;
@@ -450,7 +448,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
   // Positions and states go from row to row.
   const bool in_order = any_of(reductions_, [&](int r) {
     return reduction_of(r).position >= 0 || reduction_of(r).running ||
-           reduction_of(r).op == ReduceOp::fold;
+           reduction_of(r).op == Op::reduce;
   });
   Vec<Values> hoisted;
   Values positions;

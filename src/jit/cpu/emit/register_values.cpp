@@ -127,15 +127,10 @@ Val RegisterEmitter::leaf(const Equation& e, const Aval& out) {
 Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
   const Axes& axes = e.as<AxesParams>().axes;
-  const Op op = e.op == Op::reduce_sum    ? Op::add
-                : e.op == Op::reduce_prod ? Op::mul
-                : e.op == Op::reduce_max  ? Op::max
-                : e.op == Op::reduce_min  ? Op::min
-                : e.op == Op::reduce_any  ? Op::or_
-                                          : Op::and_;
+  const Op op = reduction_facts[e.op].combine;
   // 16-bit sums and products are made in f32.
   const bool through_f32 =
-      (op == Op::add || op == Op::mul) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
+      accumulates_wide(e.op) && (to.dtype == DType::f16 || to.dtype == DType::bf16);
   const DType carried = through_f32 ? DType::f32 : to.dtype;
   Elements sums(static_cast<std::size_t>(to.elements()));
   std::size_t k = 0;

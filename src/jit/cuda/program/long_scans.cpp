@@ -15,17 +15,6 @@ namespace device_scan {
 
 using Kind = NestValue::Kind;
 
-Op combination(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::product: return Op::mul;
-    case ReduceOp::maximum: return Op::max;
-    case ReduceOp::minimum: return Op::min;
-    case ReduceOp::any: return Op::or_;
-    case ReduceOp::all: return Op::and_;
-    default: return Op::add;
-  }
-}
-
 /// A nest while its reduce loop is cut: loop `blocks` counts the blocks, loop `inside` goes through
 /// one.
 struct Cut {
@@ -101,7 +90,7 @@ std::int64_t scan_block(const Nest& nest) {
   }
   Vec<int> roots;
   for (const NestReduction& r : nest.reductions) {
-    if (!r.running || r.op == ReduceOp::fold || r.position >= 0) return 0;
+    if (!r.running || r.op == Op::reduce || r.position >= 0) return 0;
     roots.push_back(r.value);
   }
   // Scans of scans, and results that come after, are made in one go.
@@ -247,7 +236,7 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
     read.mask = whole.add(later);
     read.buffer = static_cast<int>(nest.buffers.size()) + v.argument;
     read.index = whole.place(indices.add(later.index, std::int64_t{-1}));
-    joined.op = combination(reduction.op);
+    joined.op = reduction_facts[reduction.op].combine;
     joined.operands = {whole.add(read), own};
     chosen.op = Op::select;
     chosen.operands = {read.mask, 0, own};

@@ -14,27 +14,28 @@ namespace vt::detail::cuda {
 
 namespace nest_reductions {
 
-const char* functor(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::product: return "vt_product";
-    case ReduceOp::maximum: return "vt_maximum";
-    case ReduceOp::minimum: return "vt_minimum";
-    case ReduceOp::any: return "vt_any";
-    case ReduceOp::all: return "vt_all";
-    default: return "vt_sum";
-  }
-}
+constexpr RuleTable<const char*> functors = rule_table<const char*>({
+    {Op::reduce_sum, "vt_sum"},
+    {Op::reduce_prod, "vt_product"},
+    {Op::reduce_max, "vt_maximum"},
+    {Op::reduce_min, "vt_minimum"},
+    {Op::reduce_any, "vt_any"},
+    {Op::reduce_all, "vt_all"},
+});
+static_assert(RuleMissingFor<first_reduction_without_rule(functors)>::ok);
+const char* functor(Op op) { return functors[op]; }
 
-std::string identity(ReduceOp op, DType d) {
-  const bool least = op == ReduceOp::maximum || op == ReduceOp::argmax;
-  if (op == ReduceOp::all) return "true";
-  if (op == ReduceOp::any) return "false";
-  if (op == ReduceOp::product) return number(d, 1);
-  if (op == ReduceOp::sum) return number(d, 0);
+std::string identity(Op op, DType d) {
+  const Neutral neutral = op == Op::argmax   ? Neutral::least
+                          : op == Op::argmin ? Neutral::greatest
+                                             : reduction_facts[op].neutral;
+  const bool least = neutral == Neutral::least;
+  if (is_bool(d)) return neutral == Neutral::zero || least ? "false" : "true";
+  if (neutral == Neutral::zero) return number(d, 0);
+  if (neutral == Neutral::one) return number(d, 1);
   if (is_float(d))
     return number(d, least ? -std::numeric_limits<double>::infinity()
                            : std::numeric_limits<double>::infinity());
-  if (is_bool(d)) return least ? "false" : "true";
   const char* type = register_type(d);
   const int bits = static_cast<int>(size_of(d)) * 8;
   if (is_unsigned(d)) return least ? formatted("({})0", type) : formatted("({})~0ull", type);
@@ -167,10 +168,9 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
       line(formatted("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d),
                      register_type(reduction.dtype), r, identity(reduction.op, d)));
     } else {
-      if (reduction.op == ReduceOp::fold) write_all(needed_values(nest_, {reduction.init}));
-      const std::string init = reduction.op == ReduceOp::fold
-                                   ? name(reduction.init)
-                                   : identity(reduction.op, reduction.dtype);
+      if (reduction.op == Op::reduce) write_all(needed_values(nest_, {reduction.init}));
+      const std::string init = reduction.op == Op::reduce ? name(reduction.init)
+                                                          : identity(reduction.op, reduction.dtype);
       line(formatted("{} r{} = {};", register_type(reduction.dtype), r, init));
     }
   }
@@ -239,8 +239,8 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
     if (reduction.position >= 0) {
       bind_result(r, formatted("vt_reduce_best{}, {}>(r{}).at", who,
-                               reduction.op == ReduceOp::argmax ? "true" : "false", r));
-    } else if (reduction.op == ReduceOp::fold || reduction.running) {
+                               reduction.op == Op::argmax ? "true" : "false", r));
+    } else if (reduction.op == Op::reduce || reduction.running) {
       bind_result(r, formatted("r{}", r));
     } else {
       bind_result(r, formatted("vt_reduce{}, {}>(r{})", who, functor(reduction.op), r));
@@ -266,7 +266,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
 void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) {
   for (int r : p.reductions) {
     const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
-    if (reduction.op == ReduceOp::fold) bind(reduction.state, formatted("r{}", r));
+    if (reduction.op == Op::reduce) bind(reduction.state, formatted("r{}", r));
   }
   // A running result follows what it is made of in the order of the values' numbers, and comes
   // before what is made of it.
@@ -283,12 +283,12 @@ void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) 
     add_iteration(value(v).argument, thread_group, chunks);
   }
   for (int r : left)
-    if (nest_.reductions[static_cast<std::size_t>(r)].op != ReduceOp::fold)
+    if (nest_.reductions[static_cast<std::size_t>(r)].op != Op::reduce)
       add_iteration(r, thread_group, chunks);
   // All states change at once.
   Vec<int> folds;
   for (int r : p.reductions)
-    if (nest_.reductions[static_cast<std::size_t>(r)].op == ReduceOp::fold) folds.push_back(r);
+    if (nest_.reductions[static_cast<std::size_t>(r)].op == Op::reduce) folds.push_back(r);
   for (int r : folds)
     line(formatted("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
 }
@@ -298,7 +298,7 @@ void NestWriter::add_iteration(int r, int thread_group, bool chunks) {
   const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
   const std::string x = name(reduction.value), own = formatted("r{}", r);
   if (reduction.position >= 0) {
-    const bool greatest = reduction.op == ReduceOp::argmax;
+    const bool greatest = reduction.op == Op::argmax;
     line(formatted(
         "if (vt_wins<{0}>({1}, ({2}){3}, {4}.x, {4}.at)) {{ {4}.x = {1}; {4}.at = ({2}){3}; }}",
         greatest ? "true" : "false", x, register_type(reduction.dtype), name(reduction.position),

@@ -413,34 +413,30 @@ Val RegisterWriter::leaf(const Equation& e, const Aval& out) {
 Val RegisterWriter::reduced(const GraphBody& g, const Equation& e, const Val& x) {
   const Aval &from = g.aval(e.inputs[0]), &to = g.aval(e.outputs[0]);
   const Axes& axes = e.as<AxesParams>().axes;
-  struct Row {
-    Op reduce, op;
-    double neutral;
-  };
   constexpr double inf = std::numeric_limits<double>::infinity();
-  constexpr Row rows[] = {{Op::reduce_sum, Op::add, 0},    {Op::reduce_prod, Op::mul, 1},
-                          {Op::reduce_max, Op::max, -inf}, {Op::reduce_min, Op::min, inf},
-                          {Op::reduce_any, Op::or_, 0},    {Op::reduce_all, Op::and_, 1}};
-  const Row& row = *std::find_if(std::begin(rows), std::end(rows),
-                                 [&](const Row& r) { return r.reduce == e.op; });
+  const Op op = reduction_facts[e.op].combine;
+  const Neutral start = reduction_facts[e.op].neutral;
+  const double neutral = start == Neutral::zero    ? 0
+                         : start == Neutral::one   ? 1
+                         : start == Neutral::least ? -inf
+                                                   : inf;
   // 16-bit sums and products are made in f32.
   const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
-  const DType sums = half && (row.op == Op::add || row.op == Op::mul) ? DType::f32 : to.dtype;
+  const DType sums = half && accumulates_wide(e.op) ? DType::f32 : to.dtype;
   Vec<std::string> sum(static_cast<std::size_t>(to.elements()));
   std::int64_t k = 0;
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
     std::string& so_far = sum[static_cast<std::size_t>(at)];
     const std::string& next = element(x, k++);
     // The sum starts at +0: a sum of nothing but -0 is +0.
-    if (row.op == Op::add && so_far.empty() && is_float(sums))
+    if (op == Op::add && so_far.empty() && is_float(sums))
       so_far = "(" + literal(Scalar(0).converted(sums)) + ")";
-    so_far = so_far.empty() ? next
-                            : named(sums, apply(row.op, sums, {}, {{so_far, sums}, {next, sums}}));
+    so_far =
+        so_far.empty() ? next : named(sums, apply(op, sums, {}, {{so_far, sums}, {next, sums}}));
   }
   Val v = empty(to);
   for (const std::string& s : sum) {
-    const std::string all =
-        s.empty() ? "(" + literal(Scalar(row.neutral).converted(sums)) + ")" : s;
+    const std::string all = s.empty() ? "(" + literal(Scalar(neutral).converted(sums)) + ")" : s;
     v.elements.push_back(sums == to.dtype ? all
                                           : named(to.dtype, converted({all, sums}, to.dtype)));
   }

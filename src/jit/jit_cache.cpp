@@ -406,8 +406,9 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
   try {
     outputs = run_program(*program->executable, *graph.graph, {inputs.data(), inputs.size()});
   } catch (const Error& e) {
-    if (!watches_nans()) throw;
-    throw Error(e.kind(), e.what() + told_inside(graph, kept_inputs, name));
+    const std::string told = watches_nans() ? told_inside(graph, kept_inputs, name) : std::string();
+    if (told.empty()) throw;
+    throw Error(e.kind(), e.what() + told);
   }
   if (watches_nans()) {
     keep_not_finite(graph, kept_inputs, outputs, name);

@@ -361,6 +361,25 @@ TEST(DebugNans, OnlyTheLastRunsAreKept) {
   EXPECT_NE(told().find("vt::sqrt(-4) at "), std::string::npos) << told();
 }
 
+TEST(DebugNans, CallbacksMayLookThemselves) {
+  // The search runs the callback again, which has NaN of its own.
+  const auto host = vt::pure_callback(
+      [](Tensor x) {
+        const vt::DebugNans inside;
+        Tensor bad = vt::log(vt::tensor(-2.0));
+        for (int i = 0; i < 12; ++i) bad = (bad * 0.5).eval();
+        EXPECT_NE(message([&] { (void)bad.item<double>(); }).find("vt::log("), std::string::npos);
+        return x * 2.0;
+      },
+      vt::tensor(0.0));
+  const vt::DebugNans watch;
+  const auto step = vt::jit([&](Tensor w) { return vt::log(w) + host(w) * 0.0; });
+  Tensor w = vt::tensor(-1.0);
+  for (int i = 0; i < 12; ++i) w = step(w);
+  const std::string text = message([&] { (void)w.item<double>(); });
+  EXPECT_NE(text.find("vt::log(-1) at "), std::string::npos) << text;
+}
+
 TEST(DebugNans, TextsOfOrigins) {
   const vt::DebugNans watch;
   const auto expect = [](const char* what, const std::function<Tensor()>& f) {

@@ -92,51 +92,87 @@ std::string origin_text(const NanOrigin& o, const KeptRun& run) {
          "was borrowed has changed";
 }
 
-/// Where an element comes from, over all runs that are kept.
-std::string traced(const NanSource& source, std::int64_t element) {
-  const NanSource* at = &source;
-  while (at->run) {
-    const KeptRun& run = *at->run;
-    const NanOrigin o = nan_origin(run.graph, run.inputs, at->output, element, wanted());
-    const NanSource* const before =
-        o.kind == NanOrigin::Kind::input ? run.sources[o.input].get() : nullptr;
-    if (!before) return origin_text(o, run);
-    at = before;
+using SourceRef = std::shared_ptr<const NanSource>;
+
+/// Where an element comes from, over all runs that are kept. Searches without the mutex: a callback
+/// of the program may look at values itself.
+std::string traced(NanSource source, std::int64_t element) {
+  while (source.run) {
+    const std::shared_ptr<KeptRun> run = source.run;
+    const NanOrigin o = nan_origin(run->graph, run->inputs, source.output, element, wanted());
+    SourceRef before;
+    if (o.kind == NanOrigin::Kind::input) {
+      const std::lock_guard lock(mutex());
+      before = run->sources[o.input];
+    }
+    if (!before) return origin_text(o, *run);
+    source = *before;
     element = o.element;
   }
-  return at->origin;
-}
-std::string traced_locked(const NanSource& source, std::int64_t element) {
-  const std::lock_guard lock(mutex());
-  return traced(source, element);
+  return source.origin;
 }
 
-/// The source of input `i` of a run as a text. Its own run is the oldest of those in a row: what an
-/// older one brought there is taken for the origin of this, without a search.
-std::shared_ptr<const NanSource> as_text(const KeptRun& run, std::size_t i) {
-  const NanSource& source = *run.sources[i];
-  NanSource text{nullptr, 0, source.sink, {}};
-  for (const auto& before : source.run->sources)
-    if (before && text.origin.empty()) text.origin = before->origin;
+void set_depth(KeptRun& run) {
+  run.depth = 1;
+  for (const SourceRef& source : run.sources) run.depth = std::max(run.depth, 1 + depth_of(source));
+}
+
+/// What is older than the runs that are kept, and what each of those read of it.
+struct Oldest {
+  std::shared_ptr<KeptRun> reader;
+  std::size_t input;
+  SourceRef source;
+};
+/// The runs in a row that end with this one; with the mutex.
+Vec<std::shared_ptr<KeptRun>> runs_behind(const std::shared_ptr<KeptRun>& newest,
+                                          Vec<Oldest>& oldest) {
+  Vec<std::shared_ptr<KeptRun>> runs{newest};
+  for (std::size_t r = 0; r < runs.size(); ++r)
+    for (std::size_t i = 0; i < runs[r]->sources.size(); ++i) {
+      const SourceRef source = runs[r]->sources[i];
+      if (depth_of(source) == 1) oldest.push_back({runs[r], i, source});
+      else if (depth_of(source) > 1 &&
+               std::find(runs.begin(), runs.end(), source->run) == runs.end())
+        runs.push_back(source->run);
+    }
+  return runs;
+}
+/// The source as a text. What an older one brought its run is taken for its origin, without a
+/// search.
+SourceRef as_text(const Oldest& old) {
+  NanSource text{nullptr, 0, old.source->sink, {}};
+  {
+    const std::lock_guard lock(mutex());
+    for (const SourceRef& before : old.source->run->sources)
+      if (before && text.origin.empty()) text.origin = before->origin;
+  }
   if (text.origin.empty()) {
-    const Aval& aval = run.graph->aval(run.graph->inputs[i]);
-    const std::int64_t element = source.sink ? 0 : first_not_finite(*run.inputs[i], aval, wanted());
-    text.origin = traced(source, std::max<std::int64_t>(element, 0));
+    const KeptRun& reader = *old.reader;
+    const Aval& aval = reader.graph->aval(reader.graph->inputs[old.input]);
+    const std::int64_t element =
+        text.sink ? 0 : first_not_finite(*reader.inputs[old.input], aval, wanted());
+    text.origin = traced(*old.source, std::max<std::int64_t>(element, 0));
   }
   return std::make_shared<const NanSource>(std::move(text));
 }
-/// Lets go of the oldest runs behind this one.
-void shorten(KeptRun& newest) {
-  Vec<KeptRun*> runs{&newest};
-  for (std::size_t r = 0; r < runs.size(); ++r)
-    for (std::size_t i = 0; i < runs[r]->sources.size(); ++i) {
-      auto& source = runs[r]->sources[i];
-      if (depth_of(source) == 1) source = as_text(*runs[r], i);
-      else if (depth_of(source) > 1 &&
-               std::find(runs.begin(), runs.end(), source->run.get()) == runs.end())
-        runs.push_back(source->run.get());
-    }
-  for (KeptRun* run : runs) --run->depth;
+/// Lets go of the oldest runs behind this one, if there are too many.
+void shorten(const std::shared_ptr<KeptRun>& newest) {
+  Vec<Oldest> oldest;
+  {
+    const std::lock_guard lock(mutex());
+    if (newest->depth <= most_runs) return;
+    (void)runs_behind(newest, oldest);
+  }
+  Vec<SourceRef> texts;
+  for (const Oldest& old : oldest) texts.push_back(as_text(old));
+  const std::lock_guard lock(mutex());
+  for (std::size_t i = 0; i < oldest.size(); ++i)
+    oldest[i].reader->sources[oldest[i].input] = texts[i];
+  Vec<Oldest> none;
+  auto runs = runs_behind(newest, none);
+  std::sort(runs.begin(), runs.end(),
+            [](const auto& a, const auto& b) { return a->depth < b->depth; });
+  for (const auto& run : runs) set_depth(*run);
 }
 
 std::shared_ptr<KeptRun> kept_run(const WatchedGraph& watched, std::span<const BufferRef> inputs,
@@ -148,9 +184,11 @@ std::shared_ptr<KeptRun> kept_run(const WatchedGraph& watched, std::span<const B
     run->sources.push_back(inputs[k]->not_finite);
     run->names.push_back(name(k));
   }
-  const std::lock_guard lock(mutex());
-  for (const auto& source : run->sources) run->depth = std::max(run->depth, 1 + depth_of(source));
-  if (run->depth > most_runs) shorten(*run);
+  {
+    const std::lock_guard lock(mutex());
+    set_depth(*run);
+  }
+  shorten(run);
   return run;
 }
 
@@ -198,8 +236,7 @@ void refuse_inside(const WatchedGraph& watched, std::span<const BufferRef> input
     const bool is_effect = family_of(sink.op) == Family::effect;
     fail(ErrorKind::value,
          formatted("vt::{}{} got a value that is not finite: {}", name_of(sink.op),
-                   is_effect ? "" : ", which decides where the program goes,",
-                   traced_locked(*found, 0)),
+                   is_effect ? "" : ", which decides where the program goes,", traced(*found, 0)),
          sink.where.file ? sink.where : where);
   };
   const std::size_t first = results.size() - watched.sinks.size();
@@ -227,7 +264,7 @@ std::string told_inside(const WatchedGraph& watched, std::span<const BufferRef> 
     if (sink.result != NanSink::inside || first_not_finite(*results[first + s], aval, wanted()) < 0)
       continue;
     return formatted("; vt::{}{} got a value that is not finite: {}", name_of(sink.op),
-                     line_text(sink.where), traced_locked({run, first + s}, 0));
+                     line_text(sink.where), traced({run, first + s}, 0));
   }
   return {};
 }
@@ -240,14 +277,14 @@ void refuse_not_finite(const Buffer& value, const Buffer& host, const Aval& aval
     fail(ErrorKind::value,
          formatted("{}: {} follows from vt::{}{}, which got a value that is not finite: {}",
                    function, aval.str(), name_of(sink->op), line_text(sink->where),
-                   traced_locked(*value.not_finite, 0)),
+                   traced(*value.not_finite, 0)),
          where);
   const std::int64_t element = first_not_finite(host, aval, wanted());
   if (element < 0) return;
   const std::string place = element_text(aval, element);
   fail(ErrorKind::value,
        formatted("{}: {} is not finite{}: {}", function, aval.str(),
-                 place.empty() ? place : " at " + place, traced_locked(*value.not_finite, element)),
+                 place.empty() ? place : " at " + place, traced(*value.not_finite, element)),
        where);
 }
 

@@ -304,7 +304,9 @@ void evaluate(std::span<const Tensor> wanted, CallSite where, const char* functi
   try {
     run(*graph.graph);
   } catch (const Error& e) {
-    throw Error(e.kind(), e.what() + told_inside(graph, batch.inputs, name));
+    const std::string told = told_inside(graph, batch.inputs, name);
+    if (told.empty()) throw;
+    throw Error(e.kind(), e.what() + told);
   }
   keep_not_finite(graph, batch.inputs, values, name);
   lazy_run::publish(batch, values);

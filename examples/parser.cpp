@@ -71,7 +71,7 @@ class State {
     if (a == shift) return stack_.push_back(next_++);
     const int top = stack_.back();
     stack_.pop_back();
-    found[static_cast<std::size_t>(top)] = a == left ? next_ : stack_.back();
+    found[top] = a == left ? next_ : stack_.back();
   }
   /// The word at this depth of the stack, or −1.
   int stack(std::size_t depth) const {
@@ -80,9 +80,7 @@ class State {
   int next() const { return next_; }
 
  private:
-  bool has_head(int word, int head) const {
-    return word < root_ && truth_[static_cast<std::size_t>(word)] == head;
-  }
+  bool has_head(int word, int head) const { return word < root_ && truth_[word] == head; }
 
   const std::vector<int>& truth_;
   std::vector<int> stack_;
@@ -145,10 +143,10 @@ std::vector<Tensor> read(const Params& p, const Sentence& s) {
 }
 /// The scores of the actions: of three words of the stack, and of the next one.
 Tensor scores_of(const Params& p, const State& state, const std::vector<Tensor>& words) {
-  std::vector<Tensor> some{words[static_cast<std::size_t>(state.next())]};
+  std::vector<Tensor> some{words[state.next()]};
   for (std::size_t depth = 0; depth < 3; ++depth) {
     const int word = state.stack(depth);
-    some.push_back(word < 0 ? p.missing : words[static_cast<std::size_t>(word)]);
+    some.push_back(word < 0 ? p.missing : words[word]);
   }
   return scores(p.scorer, some);
 }
@@ -158,7 +156,7 @@ template <class Is>
 int best(std::span<const float> values, const Is& is) {
   int result = -1;
   for (const Action a : actions)
-    if (is(a) && (result < 0 || values[a] > values[static_cast<std::size_t>(result)])) result = a;
+    if (is(a) && (result < 0 || values[a] > values[result])) result = a;
   return result;
 }
 
@@ -177,8 +175,7 @@ Tensor loss_of(const Params& p, const Sentence& s, std::mt19937& random) {
               bad = best(values, [&](Action a) { return state.allows(a) && !is_right(a); });
     int chosen = good;
     if (bad >= 0) {
-      const float ahead =
-          values[static_cast<std::size_t>(good)] - values[static_cast<std::size_t>(bad)];
+      const float ahead = values[good] - values[bad];
       if (ahead < 1.0f) {
         sum += margin(all, good, bad);
         if (ahead <= 0.0f || random() % 10 == 0) chosen = bad;
@@ -229,7 +226,7 @@ class Writer {
     const int at = clause(2);
     for (int& head : s_.heads)
       if (head < 0) head = s_.root();
-    s_.heads[static_cast<std::size_t>(at)] = s_.root();
+    s_.heads[at] = s_.root();
     return s_;
   }
 
@@ -240,7 +237,7 @@ class Writer {
     s_.heads.push_back(-1);
     return s_.root() - 1;
   }
-  void hang(int word, int head) { s_.heads[static_cast<std::size_t>(word)] = head; }
+  void hang(int word, int head) { s_.heads[word] = head; }
 
   // Each gives the word that the phrase hangs by.
   int clause(int depth) {

@@ -44,9 +44,7 @@ int main() {
     const std::vector<double> h = found[i].to_vector<double>();
     const bool known = std::any_of(points.begin(), points.end(), [&](const auto& other) {
       double distance = 0;
-      for (int k = 0; k < n; ++k)
-        distance = std::max(distance, std::fabs(h[static_cast<std::size_t>(k)] -
-                                                other[static_cast<std::size_t>(k)]));
+      for (int k = 0; k < n; ++k) distance = std::max(distance, std::fabs(h[k] - other[k]));
       return distance < 1e-6;
     });
     if (known) continue;

@@ -67,7 +67,7 @@ std::vector<Tree> make_trees(int count, unsigned seed) {
 
 /// Nodes of each class.
 void count_classes(const Tree& tree, std::array<int, classes>& counts) {
-  ++counts[static_cast<std::size_t>(tree.sentiment)];
+  ++counts[tree.sentiment];
   if (tree.left) {
     count_classes(*tree.left, counts);
     count_classes(*tree.right, counts);

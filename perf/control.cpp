@@ -256,9 +256,8 @@ void few_iterations() {
           // The root's derivative is that of the iteration, but for what its start still tells.
           const std::vector<double> slopes = gradient(a, n).template to_vector<double>();
           for (int i = 0; i < lanes; ++i) {
-            const double at = 1.5 + 0.5 * starts[static_cast<std::size_t>(i)];
-            expect("gradient of the root", slopes[static_cast<std::size_t>(i)], 0.5 / std::sqrt(at),
-                   1e-6);
+            const double at = 1.5 + 0.5 * starts[i];
+            expect("gradient of the root", slopes[i], 0.5 / std::sqrt(at), 1e-6);
           }
         };
         perf::row_on(1, name + "/gradient/" + (kept ? "kept:" + std::to_string(kept) : "vt"),

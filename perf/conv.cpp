@@ -49,9 +49,7 @@ void networks() {
     perf::row(
         name + "/each/loop",
         [=] {
-          for (int i = 0; i < n; ++i)
-            all(one(p, xs[static_cast<std::size_t>(i)], ks[static_cast<std::size_t>(i)],
-                    ys[static_cast<std::size_t>(i)]));
+          for (int i = 0; i < n; ++i) all(one(p, xs[i], ks[i], ys[i]));
         },
         n, "Gexample/s");
   }

@@ -152,8 +152,7 @@ void draw_utilisation(const Tensor& gradients, const std::string& path) {
         work += count;
         const double end = (before + count) * width / longest;
         for (int x = static_cast<int>(before * width / longest); x < end && x < width; ++x)
-          active[static_cast<std::size_t>(x)] +=
-              std::min(end, x + 1.0) - std::max(before * width / longest, double(x));
+          active[x] += std::min(end, x + 1.0) - std::max(before * width / longest, double(x));
       }
       before += *std::ranges::max_element(counts);
     }
@@ -162,7 +161,7 @@ void draw_utilisation(const Tensor& gradients, const std::string& path) {
     picture.caption(left, top, title + " > " + percent);
     picture.block(left, top + 16, width, height, {235, 235, 235});
     for (int x = 0; x < width; ++x) {
-      const double part = active[static_cast<std::size_t>(x)] / static_cast<double>(chains);
+      const double part = active[x] / static_cast<double>(chains);
       const int bar = static_cast<int>(part * height);
       picture.block(left + x, top + 16 + height - bar, 1, bar, support::chain_colours[0]);
     }

@@ -613,7 +613,7 @@ Tensor from_view(const V& view, bool copy, CallSite where) {
     in_order = in_order && (strides[axis] == next || dims[axis] == 1);
   const auto* data = &view.data_handle()[0];
   if (in_order) return from_host(data, dtype_of<T>(), shape, copy, where);
-  std::unique_ptr<T[]> all(new T[static_cast<std::size_t>(shape.elements())]);
+  std::unique_ptr<T[]> all(new T[shape.elements()]);
   Vec<std::int64_t> at(dims.size());
   std::int64_t from = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape.elements()); ++i) {

@@ -66,8 +66,7 @@ struct TaggerByHand : Tagger {
     Tensor sum = 0.0f;
     for (std::int64_t t = all.steps; t-- > 0;) {
       s = masked(x[t], s, p.backward, all.inside[t]);
-      sum +=
-          cost(f[static_cast<std::size_t>(t)], s.h, p.hidden, p.out, all.wanted[t], all.inside[t]);
+      sum += cost(f[t], s.h, p.hidden, p.out, all.wanted[t], all.inside[t]);
     }
     return sum;
   }

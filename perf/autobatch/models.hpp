@@ -156,8 +156,7 @@ struct Tagger {
                               b = run_lstm(x, p.backward, width, true);
     Tensor sum = 0.0f;
     for (std::size_t t = 0; t < s.size(); ++t)
-      sum += loss_of_scores(scores(f[t], b[t], p.hidden, p.out),
-                            wanted[static_cast<std::size_t>(s[t].tag)]);
+      sum += loss_of_scores(scores(f[t], b[t], p.hidden, p.out), wanted[s[t].tag]);
     return sum;
   }
   Tensor loss(const Parameters& p, const Sentence& s) const {
@@ -241,8 +240,7 @@ struct SyntheticTagger {
         x[t] = both(f[t], b[t]);
     }
     Tensor sum = 0.0f;
-    for (std::size_t t = 0; t < s.size(); ++t)
-      sum += cost(f[t], b[t], p.out, wanted[static_cast<std::size_t>(s[t].tag)]);
+    for (std::size_t t = 0; t < s.size(); ++t) sum += cost(f[t], b[t], p.out, wanted[s[t].tag]);
     return sum;
   }
   static std::size_t parts(const Sentence& s) { return s.size(); }
@@ -293,9 +291,8 @@ struct TreeLstm {
     std::vector<State> made;
     for (const TreeNode& n : tree) {
       made.push_back(n.left < 0 ? leaf(p.words[n.word], p.leaf, p.bias)
-                                : inner(made[static_cast<std::size_t>(n.left)],
-                                        made[static_cast<std::size_t>(n.right)], p));
-      sum += cost(made.back().h, p.out, wanted[static_cast<std::size_t>(n.label)]);
+                                : inner(made[n.left], made[n.right], p));
+      sum += cost(made.back().h, p.out, wanted[n.label]);
     }
     return sum;
   }

@@ -236,7 +236,7 @@ struct ParserModel {
                          relation = action == Action::shift ? 0 : state.stack(0)->relation,
                          right = state.cost(action) == 0 ? first + relation : -1;
       for (std::int64_t k = first; k < first + count; ++k) {
-        const float value = values[static_cast<std::size_t>(k)];
+        const float value = values[k];
         if (k == right) {
           if (c.right < 0 || value > c.right_value) c.right = k, c.right_value = value;
         } else if (c.wrong < 0 || value > c.wrong_value) {

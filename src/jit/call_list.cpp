@@ -20,8 +20,6 @@ namespace vt::detail {
 
 namespace call_list {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 bool can_be_summed(DType d) {
   return d == DType::f32 || d == DType::f64 || d == DType::c64 || d == DType::c128 ||
          d == DType::i32 || d == DType::i64;
@@ -134,9 +132,9 @@ class Segments {
   explicit Segments(const GraphBody& g) : graph_(g), made_(g.avals.size(), false) {}
   void add(int equation) {
     waiting_.push_back(equation);
-    for (Var v : equation_of(equation).outputs) made_[at(v)] = true;
+    for (Var v : equation_of(equation).outputs) made_[v] = true;
   }
-  bool makes(Var v) const { return made_[at(v)]; }
+  bool makes(Var v) const { return made_[v]; }
   bool empty() const { return waiting_.empty(); }
   /// Those that wait, as a Graph of `inputs`, whose results are what `wanted` tells of.
   GraphRef take(FunctionRef<bool(Var)> wanted, Vec<Var>& inputs, Vec<Var>& outputs) {
@@ -159,7 +157,7 @@ class Segments {
       for (Var& v : e.outputs) {
         const Var own = body->fresh(graph_.aval(v));
         names.emplace(v, own);
-        made_[at(v)] = false;
+        made_[v] = false;
         if (wanted(v)) {
           outputs.push_back(v);
           body->outputs.push_back(own);
@@ -173,7 +171,7 @@ class Segments {
   }
 
  private:
-  const Equation& equation_of(int k) const { return graph_.equations[static_cast<std::size_t>(k)]; }
+  const Equation& equation_of(int k) const { return graph_.equations[k]; }
   const GraphBody& graph_;
   Vec<bool> made_;
   Vec<int> waiting_;
@@ -186,8 +184,8 @@ void CallList::plan() {
   const std::size_t count = graph_.avals.size();
   Vec<std::int32_t> reads(count, 0);
   for (const Equation& e : graph_.equations)
-    for (Var v : e.inputs) ++reads[at(v)];
-  for (Var v : graph_.outputs) reads[at(v)] += 2;
+    for (Var v : e.inputs) ++reads[v];
+  for (Var v : graph_.outputs) reads[v] += 2;
   // Sums: what is added up of sums over rows, rows_add and other such sums.
   Vec<bool> sum(count, false);
   sum_.resize(count);
@@ -198,30 +196,30 @@ void CallList::plan() {
     if (e.op == Op::batched_call) {
       const auto& p = e.as<BatchedCallParams>();
       kind = Step::Kind::call;
-      for (std::size_t i = 0; i < p.summed.size(); ++i) sum[at(e.outputs[i])] = p.summed[i];
+      for (std::size_t i = 0; i < p.summed.size(); ++i) sum[e.outputs[i]] = p.summed[i];
     } else if (e.op == Op::rows_add) {
       kind = Step::Kind::rows_add;
-      for (Var v : e.outputs) sum[at(v)] = true;
+      for (Var v : e.outputs) sum[v] = true;
     } else if (e.op == Op::rows) {
       kind = Step::Kind::rows;
     } else if (e.op == Op::add) {
       const Var a = e.inputs[0], b = e.inputs[1], out = e.outputs[0];
       const auto joins = [&](Var v) {
-        return sum[at(v)] && reads[at(v)] == 1 && graph_.aval(v).shape == graph_.aval(out).shape &&
+        return sum[v] && reads[v] == 1 && graph_.aval(v).shape == graph_.aval(out).shape &&
                graph_.aval(v).dtype == graph_.aval(out).dtype;
       };
       if ((joins(a) || joins(b)) && is_plain_sum(graph_, e)) {
         kind = Step::Kind::add;
-        sum[at(out)] = true;
+        sum[out] = true;
         for (Var v : e.inputs)
-          if (joins(v)) sum_[at(v)] = out;
+          if (joins(v)) sum_[v] = out;
       }
     }
     kinds.push_back(kind);
   }
   for (std::size_t v = count; v-- > 0;) {
     Var root = sum_[v];
-    while (sum_[at(root)] != root) root = sum_[at(root)];
+    while (sum_[root] != root) root = sum_[root];
     sum_[v] = root;
   }
 
@@ -230,7 +228,7 @@ void CallList::plan() {
   const auto flush = [&] {
     if (segments.empty()) return;
     Step& s = steps_.emplace_back();
-    s.segment = segments.take([&](Var v) { return left[at(v)] > 0; }, s.inputs, s.outputs);
+    s.segment = segments.take([&](Var v) { return left[v] > 0; }, s.inputs, s.outputs);
   };
   for (std::size_t k = 0; k < graph_.equations.size(); ++k) {
     const Equation& e = graph_.equations[k];
@@ -241,12 +239,12 @@ void CallList::plan() {
       else if (e.op == Op::add && is_plain_sum(graph_, e)) kinds[k] = Step::Kind::add;
     }
     if (kinds[k] == Step::Kind::segment) {
-      for (Var v : e.inputs) --left[at(v)];
+      for (Var v : e.inputs) --left[v];
       segments.add(static_cast<int>(k));
       continue;
     }
     if (any_of(e.inputs, [&](Var v) { return segments.makes(v); })) flush();
-    for (Var v : e.inputs) --left[at(v)];
+    for (Var v : e.inputs) --left[v];
     Step& s = steps_.emplace_back();
     s.kind = kinds[k];
     s.equation = static_cast<int>(k);
@@ -255,18 +253,18 @@ void CallList::plan() {
   flush();
 
   Vec<bool> later(count, false);
-  for (Var v : graph_.outputs) later[at(v)] = true;
+  for (Var v : graph_.outputs) later[v] = true;
   for (std::size_t k = steps_.size(); k-- > 0;) {
     Step& s = steps_[k];
     const auto mark = [&](Var v) {
-      if (later[at(v)]) return;
-      later[at(v)] = true;
+      if (later[v]) return;
+      later[v] = true;
       s.last.push_back(v);
     };
     if (s.kind == Step::Kind::segment) {
       for (Var v : s.inputs) mark(v);
     } else {
-      for (Var v : graph_.equations[static_cast<std::size_t>(s.equation)].inputs) mark(v);
+      for (Var v : graph_.equations[s.equation].inputs) mark(v);
     }
   }
 }
@@ -291,7 +289,7 @@ class CallList::Run {
           break;
         case Step::Kind::segment: segment(s); break;
       }
-      for (Var v : s.last) values_[call_list::at(v)] = {};
+      for (Var v : s.last) values_[v] = {};
     }
     Vec<BufferRef> results;
     for (Var v : g_.outputs) results.push_back(whole(v));
@@ -315,10 +313,8 @@ class CallList::Run {
     Vec<Part> parts;
   };
 
-  const Equation& equation(const Step& s) const {
-    return g_.equations[static_cast<std::size_t>(s.equation)];
-  }
-  Value& value(Var v) { return values_[call_list::at(v)]; }
+  const Equation& equation(const Step& s) const { return g_.equations[s.equation]; }
+  Value& value(Var v) { return values_[v]; }
   void set(Var v, BufferRef buffer) {
     char* const data = static_cast<char*>(buffer->data);
     value(v) = {std::move(buffer), data};
@@ -344,8 +340,7 @@ class CallList::Run {
     for (Var v : e.inputs) in.push_back(value(v).data);
     Vec<BufferRef> made;
     for (Var v : body.outputs) {
-      made.push_back(allocate(body.aval(v).bytes() * static_cast<std::size_t>(p.lanes.count),
-                              "results of a batched call"));
+      made.push_back(allocate(body.aval(v).bytes() * p.lanes.count, "results of a batched call"));
       out.push_back(made.back()->data);
     }
     const std::span<const void* const> operands(in.data(), in.size());
@@ -359,10 +354,9 @@ class CallList::Run {
         continue;
       }
       const RowSum& of = split.sums[sum++];
-      const Var root = list_.sum_[call_list::at(v)];
-      sum_of(root).parts.push_back({&callee, of, p.lanes.count,
-                                    made[static_cast<std::size_t>(of.a)],
-                                    of.b < 0 ? BufferRef() : made[static_cast<std::size_t>(of.b)]});
+      const Var root = list_.sum_[v];
+      sum_of(root).parts.push_back(
+          {&callee, of, p.lanes.count, made[of.a], of.b < 0 ? BufferRef() : made[of.b]});
       if (root == v) finish(v);
     }
   }
@@ -390,7 +384,7 @@ class CallList::Run {
     const std::int64_t count = p.count();
     const std::size_t row = count ? bytes(out) / static_cast<std::size_t>(count) : 0;
     if (p.runs.size() == 1 && p.runs[0].operand >= 0) {
-      Value x = value(e.inputs[static_cast<std::size_t>(p.runs[0].operand)]);
+      Value x = value(e.inputs[p.runs[0].operand]);
       x.data += static_cast<std::size_t>(p.runs[0].first) * row;
       value(out) = std::move(x);
       return;
@@ -402,8 +396,7 @@ class CallList::Run {
       if (run.operand < 0) std::memset(to, 0, size);
       else if (size)
         std::memcpy(to,
-                    value(e.inputs[static_cast<std::size_t>(run.operand)]).data +
-                        static_cast<std::size_t>(run.first) * row,
+                    value(e.inputs[run.operand]).data + static_cast<std::size_t>(run.first) * row,
                     size);
       to += size;
     }
@@ -421,19 +414,18 @@ class CallList::Run {
     for (const RowRun& run : p.runs) {
       const std::size_t size = static_cast<std::size_t>(run.count) * row;
       if (run.operand >= 0)
-        call_list::add_elements(
-            d,
-            static_cast<char*>(total_of(e.outputs[static_cast<std::size_t>(run.operand)])->data) +
-                static_cast<std::size_t>(run.first) * row,
-            from, size);
+        call_list::add_elements(d,
+                                static_cast<char*>(total_of(e.outputs[run.operand])->data) +
+                                    static_cast<std::size_t>(run.first) * row,
+                                from, size);
       from += size;
     }
     for (Var v : e.outputs)
-      if (list_.sum_[call_list::at(v)] == v) finish(v);
+      if (list_.sum_[v] == v) finish(v);
   }
 
   void add(const Equation& e) {
-    const Var out = e.outputs[0], root = list_.sum_[call_list::at(out)];
+    const Var out = e.outputs[0], root = list_.sum_[out];
     for (Var v : e.inputs) {
       if (!value(v).buffer) continue;  // it went into the sum as it was made
       Sum& s = sum_of(root);
@@ -447,16 +439,16 @@ class CallList::Run {
     if (root == out) finish(out);
   }
   Sum& sum_of(Var root) {
-    std::int32_t& i = sums_[call_list::at(root)];
+    std::int32_t& i = sums_[root];
     if (i < 0) {
       i = static_cast<std::int32_t>(open_.size());
       open_.emplace_back();
     }
-    return open_[static_cast<std::size_t>(i)];
+    return open_[i];
   }
   /// The array that the sum of v is made in.
   const BufferRef& total_of(Var v) {
-    Sum& s = sum_of(list_.sum_[call_list::at(v)]);
+    Sum& s = sum_of(list_.sum_[v]);
     if (!s.total) {
       s.total = allocate(bytes(v), "a sum");
       std::memset(s.total->data, 0, bytes(v));
@@ -515,7 +507,7 @@ class CallList::Run {
   BufferRef joined(const Vec<const Part*>& parts, BufferRef Part::* of, std::int64_t elements,
                    DType d) const {
     if (parts.size() == 1) return parts[0]->*of;
-    BufferRef all = allocate(static_cast<std::size_t>(elements) * size_of(d), "rows of a sum");
+    BufferRef all = allocate(elements * size_of(d), "rows of a sum");
     char* to = static_cast<char*>(all->data);
     for (const Part* p : parts) {
       const BufferRef& b = p->*of;
@@ -565,7 +557,7 @@ void CallList::report(Report& report, int depth) const {
       step.title = formatted("a Graph of {} equations", s.segment->equations.size());
       step.nest = to_text(*s.segment) + "\n";
     } else {
-      const Equation& e = graph_.equations[static_cast<std::size_t>(s.equation)];
+      const Equation& e = graph_.equations[s.equation];
       step.name = name_of(e.op);
       step.how = "call";
       step.title = s.kind == Step::Kind::rows || s.kind == Step::Kind::rows_add

@@ -184,7 +184,7 @@ std::int64_t places_of(const Equation& e, const Shape& filter) {
   const ConvParams& p = e.as<ConvParams>();
   std::int64_t n = 1;
   for (const Axes* axes : {&p.rhs_window, &p.dot.rhs_contract})
-    for (int axis : *axes) n *= filter[static_cast<std::size_t>(axis)];
+    for (int axis : *axes) n *= filter[axis];
   return n;
 }
 
@@ -197,8 +197,7 @@ std::uint64_t work_of(const GraphBody& graph) {
     for (Var v : e.inputs) n = std::max(n, static_cast<std::uint64_t>(graph.aval(v).elements()));
     if (e.op == Op::dot_general)
       for (int axis : e.as<DotParams>().lhs_contract)
-        n *= static_cast<std::uint64_t>(
-            graph.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)]);
+        n *= static_cast<std::uint64_t>(graph.aval(e.inputs[0]).shape[axis]);
     if (e.op == Op::conv_general)
       n = static_cast<std::uint64_t>(graph.aval(e.outputs[0]).elements()) *
           static_cast<std::uint64_t>(
@@ -338,7 +337,7 @@ Device device_of(const GraphBody& graph, std::span<const Device> given) {
     const Device d = given[i];
     const Var v = graph.inputs[i];
     if (d.kind == Device::Kind::cpu && (movable || graph.aval(v).shape.empty())) continue;
-    places[static_cast<std::size_t>(v)] = {d, v};
+    places[v] = {d, v};
     several = several || (found && !(*found == d));
     if (!found) found = d;
   }
@@ -346,7 +345,7 @@ Device device_of(const GraphBody& graph, std::span<const Device> given) {
   for (const Equation& e : graph.equations) {
     std::pair<Device, Var> first{Device{}, -1};
     for (Var in : e.inputs) {
-      const auto& here = places[static_cast<std::size_t>(in)];
+      const auto& here = places[in];
       if (here.second < 0) continue;
       if (first.second >= 0 && !(first.first == here.first))
         fail(ErrorKind::backend,
@@ -357,8 +356,7 @@ Device device_of(const GraphBody& graph, std::span<const Device> given) {
              e.where);
       if (first.second < 0) first = here;
     }
-    for (Var out : e.outputs)
-      places[static_cast<std::size_t>(out)] = {first.first, first.second < 0 ? -1 : out};
+    for (Var out : e.outputs) places[out] = {first.first, first.second < 0 ? -1 : out};
   }
   fail(ErrorKind::backend,
        "vt: values that are computed together lie on different devices; bring them together with "

@@ -184,7 +184,7 @@ namespace jit_program {
 inline const BufferRef* host_buffer(const Tensor& t) {
   if (!t.defined() || node_of(t)->level > 0 || !node_of(t)->ready.load(std::memory_order_acquire))
     return nullptr;
-  const BufferRef& b = node_of(t)->buffers[static_cast<std::size_t>(output_of(t))];
+  const BufferRef& b = node_of(t)->buffers[output_of(t)];
   return b->device.kind == Device::Kind::cpu && !b->donated.file ? &b : nullptr;
 }
 
@@ -421,8 +421,8 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> arguments, const Stat
     results.push_back(made_at(
         where,
         from_buffer(std::move(outputs[i]), program->graph->aval(program->graph->outputs[i]))));
-  const auto updated = static_cast<std::size_t>(
-      count_if(program->states, [](const OwnState& s) { return s.updated; }));
+  const std::size_t updated =
+      count_if(program->states, [](const OwnState& s) { return s.updated; });
   std::size_t next = results.size() - updated;
   for (const OwnState& s : program->states)
     if (s.updated) update_state({s.variable, Update::assign, results[next++], s.where});
@@ -480,8 +480,7 @@ bool overlaps(const void* a, std::size_t bytes, const void* b, std::size_t other
 /// Does a value lie where a result is written?
 bool overlaps(const Buffer& b, const ResultPlace& p) {
   return !p.tensor && b.device.kind == Device::Kind::cpu &&
-         overlaps(b.data, b.bytes, p.memory,
-                  static_cast<std::size_t>(p.elements) * size_of(p.dtype));
+         overlaps(b.data, b.bytes, p.memory, p.elements * size_of(p.dtype));
 }
 
 }  // namespace jit_program

@@ -30,8 +30,7 @@ class OfSize : public Executable {
     for (const BufferRef& b : inputs) in.push_back(b->data);
     Vec<BufferRef> results;
     for (Var v : body.outputs) {
-      results.push_back(
-          allocate(body.aval(v).bytes() * static_cast<std::size_t>(rows_), "results"));
+      results.push_back(allocate(body.aval(v).bytes() * rows_, "results"));
       out.push_back(results.back()->data);
     }
     program_->run(rows_, {in.data(), in.size()}, {out.data(), out.size()}, {});

@@ -118,23 +118,21 @@ void need_linear(const Recorded& f, std::span<const Aval> avals, const char* nam
   };
   Dependence dependence;
   Dependence::Flags depends(f.graph.avals.size(), false), numbers = depends, operands;
-  for (std::size_t i = 0; i < n; ++i) depends[static_cast<std::size_t>(f.graph.inputs[i])] = true;
+  for (std::size_t i = 0; i < n; ++i) depends[f.graph.inputs[i]] = true;
   for (const Equation& e : f.graph.equations) {
     operands.clear();
-    for (Var v : e.inputs) operands.push_back(depends[static_cast<std::size_t>(v)]);
+    for (Var v : e.inputs) operands.push_back(depends[v]);
     const auto number_beside = [&](std::size_t i) {
-      return operands[i] && numbers[static_cast<std::size_t>(e.inputs[1 - i])];
+      return operands[i] && numbers[e.inputs[1 - i]];
     };
     if ((e.op == Op::add || e.op == Op::sub) && (number_beside(0) || number_beside(1)))
       refuse("this one adds a number", e.where);
-    if (e.op == Op::full)
-      numbers[static_cast<std::size_t>(e.outputs[0])] = !e.as<FullParams>().value.is_value(0);
+    if (e.op == Op::full) numbers[e.outputs[0]] = !e.as<FullParams>().value.is_value(0);
     // what its rule keeps for the way back may be the argument itself
     if (e.op == Op::custom_vjp && !e.as<CallParams>().rule->own) return;
     if (std::find(operands.begin(), operands.end(), true) == operands.end()) continue;
     const Dependence::Flags results = dependence.results(f.graph, e, operands);
-    for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      depends[static_cast<std::size_t>(e.outputs[i])] = results[i];
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) depends[e.outputs[i]] = results[i];
   }
   Vec<Aval> both;
   for (std::size_t i = 0; i < 2 * n; ++i) both.push_back(avals[i % n]);

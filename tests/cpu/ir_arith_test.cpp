@@ -577,8 +577,7 @@ TEST_P(IrArithTest, IntegerUnaryOperationsAndBool) {
                                                         {"bool_shl", {0, 0, 1, 0}}};
   for (const auto& [name, values] : want) {
     kernels.run(name, {p, q, s}, 4);
-    for (int i = 0; i < 4; ++i)
-      EXPECT_EQ(s[i], values[static_cast<std::size_t>(i)]) << name << " " << i;
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(s[i], values[i]) << name << " " << i;
   }
 }
 

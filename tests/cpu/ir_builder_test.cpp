@@ -111,8 +111,7 @@ TEST_P(IrBuilderTest, StridedAndIndexedAccess) {
   std::iota(in.begin(), in.end(), 1.0f);
   kernels.run("scatter", {in.data(), out.data()}, 6);
   for (int i = 0; i < 3 * lanes; ++i)
-    EXPECT_EQ(out[static_cast<std::size_t>(i)],
-              i % 3 == 0 && i / 3 < 6 ? static_cast<float>(i / 3 + 1) : -1.0f);
+    EXPECT_EQ(out[i], i % 3 == 0 && i / 3 < 6 ? static_cast<float>(i / 3 + 1) : -1.0f);
   std::vector<double> table(256), got(20);
   std::iota(table.begin(), table.end(), 0.5);
   for (DType index : {vt::i32, vt::u32, vt::i64, vt::u8})

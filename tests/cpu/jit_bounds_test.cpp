@@ -100,10 +100,8 @@ void expect_strides_within(vt::DType dtype) {
           ASSERT_EQ(to.size(), static_cast<std::size_t>(rows * (n + 3)));
           for (std::int64_t r = 0; r < rows; ++r)
             for (std::int64_t c = -2; c < n + 1; ++c) {
-              const T value =
-                  c >= 0 && c < n ? from[static_cast<std::size_t>(r * width + c * step)] : T{0};
-              ASSERT_EQ(to[static_cast<std::size_t>(r * (n + 3) + c + 2)],
-                        static_cast<T>(value + value))
+              const T value = c >= 0 && c < n ? from[r * width + c * step] : T{0};
+              ASSERT_EQ(to[r * (n + 3) + c + 2], static_cast<T>(value + value))
                   << vt::name_of(dtype) << " step " << step << ", " << n << " of a row, row " << r
                   << ", " << c;
             }
@@ -165,12 +163,11 @@ TEST(JitBounds, EdgesOfTransposedSquares) {
       for (std::int64_t r = -3; r < rows + 2; ++r)
         for (std::int64_t c = -9; c < columns + 20; ++c) {
           const bool inside = r >= 0 && r < rows && c >= 0 && c < columns;
-          const double value = inside ? from[static_cast<std::size_t>(r * columns + c)] : 0;
-          ASSERT_EQ(wide[static_cast<std::size_t>((c + 9) * (rows + 5) + r + 3)], value)
+          const double value = inside ? from[r * columns + c] : 0;
+          ASSERT_EQ(wide[(c + 9) * (rows + 5) + r + 3], value)
               << rows << " rows: " << r << ", " << c;
           if (!inside) continue;
-          ASSERT_EQ(to[static_cast<std::size_t>(c * rows + r)], value + 1)
-              << rows << " rows: " << r << ", " << c;
+          ASSERT_EQ(to[c * rows + r], value + 1) << rows << " rows: " << r << ", " << c;
         }
     }
   }

@@ -106,7 +106,7 @@ void compare(const MatmulSpec& s, std::int64_t a_size, std::int64_t b_size) {
           sum += p;
           size += std::fabs(p);
         }
-        const double got = result[static_cast<std::size_t>((i * s.m + m) * s.n + n)];
+        const double got = result[(i * s.m + m) * s.n + n];
         const double sum_epsilon = s.accumulate == vt::f64   ? 1.2e-16
                                    : s.accumulate == vt::f32 ? 6e-8
                                                              : 0;
@@ -372,7 +372,7 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
       std::vector<std::atomic<int>> log(static_cast<std::size_t>(m));
       const auto count_rows = [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
-          ++log[static_cast<std::size_t>(r)];
+          ++log[r];
           // What is said to be finished is.
           EXPECT_TRUE(
               std::equal(first.begin() + r * n, first.begin() + (r + 1) * n, c.begin() + r * n))
@@ -388,7 +388,7 @@ TEST_F(MatmulKernels, same_bits_for_any_number_of_threads) {
         std::fill(c.begin(), c.end(), -7.0f);
         kernel->run(a.data(), b.data(), c.data(), vt::detail::RowsDone(count_rows), kept);
         for (std::int64_t r = 0; r < m; ++r)
-          EXPECT_EQ(log[static_cast<std::size_t>(r)], 1) << kernel->describe() << " row " << r;
+          EXPECT_EQ(log[r], 1) << kernel->describe() << " row " << r;
       }
     }
   vt::set_num_threads(before);

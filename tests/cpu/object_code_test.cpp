@@ -42,7 +42,7 @@ TEST_P(CompileTest, LoadsUnloadsAndUsesEqualNamesAtOnce) {
     }
     for (int k = 0; k < 5; ++k) {
       std::int32_t out = -1;
-      codes[static_cast<std::size_t>(k)]->function<void(void*)>()(&out);
+      codes[k]->function<void(void*)>()(&out);
       EXPECT_EQ(out, 10 * round + k);
     }
   }
@@ -58,11 +58,10 @@ TEST_P(CompileTest, CompilesOnManyThreads) {
       b.store(b.arg(0), b.integer(vt::i32, k));
       b.end_function();
       const std::vector<std::string> names = {"f"};
-      vt::detail::cpu::compile_and_load(b, names)->function<void(void*)>()(
-          &results[static_cast<std::size_t>(k)]);
+      vt::detail::cpu::compile_and_load(b, names)->function<void(void*)>()(&results[k]);
     });
   for (auto& t : threads) t.join();
-  for (int k = 0; k < 8; ++k) EXPECT_EQ(results[static_cast<std::size_t>(k)], k);
+  for (int k = 0; k < 8; ++k) EXPECT_EQ(results[k], k);
 }
 
 TEST_P(CompileTest, RefusesBadObjectsAndUnknownNames) {

@@ -153,11 +153,9 @@ TEST(CudaAccess, ThreadGroupsOfRows) {
                         {{40000, 96}, 1, 32, "chosen: 32 threads for a row"},
                         {{2, 3000}, 1, 256, "chosen: 256 threads for a row"},
                         {{3000, 5}, 0, 16, "chosen: 16 threads for a row"}}) {
-    const double rows = static_cast<double>(c.shape[static_cast<std::size_t>(1 - c.axis)]);
+    const double rows = static_cast<double>(c.shape[1 - c.axis]);
     const vt::detail::cuda::RowWork work{
-        .elements = static_cast<double>(c.shape[static_cast<std::size_t>(c.axis)]),
-        .rows = rows,
-        .beside = c.axis == 0};
+        .elements = static_cast<double>(c.shape[c.axis]), .rows = rows, .beside = c.axis == 0};
     const vt::detail::cuda::ThreadGroupChoice choice = vt::detail::cuda::choose_thread_group(work);
     EXPECT_EQ(choice.thread_group, c.thread_group) << choice.str();
     EXPECT_NE(choice.runner_up, choice.thread_group);

@@ -53,7 +53,7 @@ TEST_F(CudaEmulator, SumsThroughShuffles) {
     ASSERT_EQ(run(f, {4}, {128}, 0, dx, dy, rows, columns), 0) << emulator->report();
     const auto sums = download<double>(dy, rows);
     for (int r = 0; r < rows; ++r)
-      EXPECT_NEAR(sums[static_cast<std::size_t>(r)],
+      EXPECT_NEAR(sums[r],
                   std::accumulate(x.begin() + r * columns, x.begin() + (r + 1) * columns, 0.0),
                   1e-12);
   }
@@ -62,7 +62,7 @@ TEST_F(CudaEmulator, SumsThroughShuffles) {
 TEST_F(CudaEmulator, ScansAndVotesOfAWarp) {
   const cuda::Function f = load(warp_scan);
   std::vector<int> x(64);
-  for (int i = 0; i < 64; ++i) x[static_cast<std::size_t>(i)] = (i * 7) % 11;
+  for (int i = 0; i < 64; ++i) x[i] = (i * 7) % 11;
   for (unsigned long seed : seeds) {
     emulator->set_seed(seed);
     const DevicePtr dx = upload(x), dsums = allocate(256), dvotes = allocate(256),
@@ -76,13 +76,11 @@ TEST_F(CudaEmulator, ScansAndVotesOfAWarp) {
         return std::accumulate(x.begin() + first, x.begin() + last + 1, 0);
       };
       unsigned odd = 0;
-      for (int k = 0; k < 32; ++k)
-        odd |= static_cast<unsigned>(x[static_cast<std::size_t>(first + k)] & 1) << k;
-      ASSERT_EQ(sums[static_cast<std::size_t>(i)], sum_to(i));
-      ASSERT_EQ(votes[static_cast<std::size_t>(i)], odd);
+      for (int k = 0; k < 32; ++k) odd |= static_cast<unsigned>(x[first + k] & 1) << k;
+      ASSERT_EQ(sums[i], sum_to(i));
+      ASSERT_EQ(votes[i], odd);
       const int next = i % 8 == 7 ? i : i + 1;
-      ASSERT_EQ(below[static_cast<std::size_t>(i)],
-                sum_to(next) + __builtin_popcount(odd & ((1u << (i - first)) - 1)) + 1000)
+      ASSERT_EQ(below[i], sum_to(next) + __builtin_popcount(odd & ((1u << (i - first)) - 1)) + 1000)
           << i;
     }
   }
@@ -118,9 +116,7 @@ TEST_F(CudaEmulator, TransposesThroughDynamicSharedMemory) {
         << emulator->report();
     const auto y = download<float>(dy, x.size());
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < columns; ++c)
-        ASSERT_EQ(y[static_cast<std::size_t>(c * rows + r)],
-                  x[static_cast<std::size_t>(r * columns + c)]);
+      for (int c = 0; c < columns; ++c) ASSERT_EQ(y[c * rows + r], x[r * columns + c]);
   }
 }
 
@@ -136,8 +132,7 @@ TEST_F(CudaEmulator, PartsOfAWarpGoTheirWays) {
     ASSERT_EQ(run(f, {1}, {128}, 0, dx, Pair{5, 3}, 96), 0) << emulator->report();
     const auto x = download<int>(dx, 96);
     for (int i = 0; i < 96; ++i)
-      ASSERT_EQ(x[static_cast<std::size_t>(i)],
-                ((i % 32 < 16 ? i + (i ^ 8) : i - (i ^ 4)) + 5) * 3);
+      ASSERT_EQ(x[i], ((i % 32 < 16 ? i + (i ^ 8) : i - (i ^ 4)) + 5) * 3);
   }
 }
 

@@ -79,12 +79,12 @@ void add_kernels(const GraphBody& graph, std::set<std::string>& sources) {
       }
       continue;
     }
-    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
+    const Equation& e = fusion.graph.equations[step.equation];
     if (family_of(e.op) == Family::contract) {
       const ConvSpec spec = step.product ? cuda::as_convolution(*step.product) : *step.convolution;
       std::optional<cuda::ProductEpilogue> epilogue;
       if (step.row_loop >= 0) {
-        const Var c = fusion.storage[static_cast<std::size_t>(e.outputs[0])];
+        const Var c = fusion.storage[e.outputs[0]];
         const auto buffer =
             std::find(step.buffers.begin(), step.buffers.end(), c) - step.buffers.begin();
         epilogue = cuda::product_epilogue(step.nest, static_cast<int>(buffer),

@@ -63,8 +63,7 @@ TEST(CudaStaging, WithoutPinnedMemory) {
   for (int i = 0; i < 300; ++i)
     there.push_back(vt::tensor(ramp(static_cast<std::size_t>(i + 1))).to(device));
   for (int i = 0; i < 300; ++i)
-    EXPECT_EQ(there[static_cast<std::size_t>(i)].to_vector<float>(),
-              ramp(static_cast<std::size_t>(i + 1)));
+    EXPECT_EQ(there[i].to_vector<float>(), ramp(static_cast<std::size_t>(i + 1)));
   emulator->reset();
 }
 

@@ -86,8 +86,7 @@ std::vector<int> order_of(const GraphObject& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     missing[i] = static_cast<int>(graph.nodes[i].after.size());
     if (missing[i] == 0) ready.push_back(static_cast<int>(i));
-    for (int before : graph.nodes[i].after)
-      followers[static_cast<std::size_t>(before)].push_back(static_cast<int>(i));
+    for (int before : graph.nodes[i].after) followers[before].push_back(static_cast<int>(i));
   }
   Random random(seed);
   while (!ready.empty()) {
@@ -97,8 +96,8 @@ std::vector<int> order_of(const GraphObject& graph) {
     const int node = ready[pick];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     order.push_back(node);
-    for (int next : followers[static_cast<std::size_t>(node)])
-      if (--missing[static_cast<std::size_t>(next)] == 0) ready.push_back(next);
+    for (int next : followers[node])
+      if (--missing[next] == 0) ready.push_back(next);
   }
   return order;
 }
@@ -111,7 +110,7 @@ unsigned condition(std::uint64_t handle) {
 Result run_graph(const GraphObject& graph) {
   for (const auto& [handle, value] : graph.conditions) set_condition(handle, value);
   for (int i : order_of(graph)) {
-    const GraphNode& node = graph.nodes[static_cast<std::size_t>(i)];
+    const GraphNode& node = graph.nodes[i];
     if (node.conditional < 0) {
       if (const Result result = node.run()) return result;
     } else if (node.conditional == Constant::CU_GRAPH_COND_TYPE_WHILE) {

@@ -32,19 +32,13 @@ struct Matrix {
   std::vector<double> e;
   Matrix(std::int64_t rows, std::int64_t columns)
       : m(rows), n(columns), e(static_cast<std::size_t>(rows * columns)) {}
-  double& operator()(std::int64_t i, std::int64_t j) {
-    return e[static_cast<std::size_t>(i + j * m)];
-  }
-  double operator()(std::int64_t i, std::int64_t j) const {
-    return e[static_cast<std::size_t>(i + j * m)];
-  }
+  double& operator()(std::int64_t i, std::int64_t j) { return e[i + j * m]; }
+  double operator()(std::int64_t i, std::int64_t j) const { return e[i + j * m]; }
   bool is_finite() const {
     return std::all_of(e.begin(), e.end(), [](double x) { return std::isfinite(x); });
   }
   double dot(std::int64_t i, std::int64_t j) const {
-    return std::inner_product(&e[static_cast<std::size_t>(i * m)],
-                              &e[static_cast<std::size_t>(i * m)] + m,
-                              &e[static_cast<std::size_t>(j * m)], 0.0);
+    return std::inner_product(&e[i * m], &e[i * m] + m, &e[j * m], 0.0);
   }
   // Columns i and j ← (c i − s j, s i + c j).
   void turn(std::int64_t i, std::int64_t j, double c, double s) {
@@ -293,8 +287,7 @@ int cusolverDnXgetrs(SolverHandle handle, SolverParams, int op, std::int64_t n, 
   Matrix y = there.matrix(type, b, n, k);
   const std::vector<std::int64_t> exchanges = there.read<std::int64_t>(pivots, n);
   const auto exchange = [&](std::int64_t i) {
-    for (std::int64_t c = 0; c < k; ++c)
-      std::swap(y(i, c), y(exchanges[static_cast<std::size_t>(i)] - 1, c));
+    for (std::int64_t c = 0; c < k; ++c) std::swap(y(i, c), y(exchanges[i] - 1, c));
   };
   // The lower triangle with ones as its diagonal, then the upper one; or the other way round, each
   // transposed.
@@ -422,7 +415,7 @@ int cusolverDnXsyevd(SolverHandle handle, SolverParams, int mode, int uplo, std:
   // Vectors of any sign, and none where nobody asks: then what was a is no longer.
   Matrix ordered(n, 1), vectors = filled(n, n, NAN);
   for (std::int64_t j = 0; j < n; ++j) {
-    const std::int64_t from = order[static_cast<std::size_t>(j)];
+    const std::int64_t from = order[j];
     ordered(j, 0) = x(from, from);
     for (std::int64_t i = 0; mode == SolverConstant::CUSOLVER_EIG_MODE_VECTOR && i < n; ++i)
       vectors(i, j) = -v(i, from);
@@ -460,7 +453,7 @@ int cusolverDnXgesvd(SolverHandle handle, SolverParams, signed char jobu, signed
   Matrix lengths(n, 1), left(m, jobu == 'A' ? m : n), right(n, n);
   std::int64_t known = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    const std::int64_t from = order[static_cast<std::size_t>(j)];
+    const std::int64_t from = order[j];
     lengths(j, 0) = std::sqrt(x.dot(from, from));
     if (lengths(j, 0) > 0) known = j + 1;
     for (std::int64_t i = 0; i < m; ++i)

@@ -198,9 +198,8 @@ int vt_emulator_sources() {
 const char* vt_emulator_source(int index) {
   static thread_local std::string copy;
   const std::lock_guard lock(state().mutex);
-  copy = index >= 0 && index < static_cast<int>(state().sources.size())
-             ? state().sources[static_cast<std::size_t>(index)]
-             : std::string();
+  copy = index >= 0 && index < static_cast<int>(state().sources.size()) ? state().sources[index]
+                                                                        : std::string();
   return copy.c_str();
 }
 long long vt_emulator_count(const char* what) {

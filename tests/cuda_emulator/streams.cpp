@@ -469,7 +469,7 @@ Result cuStreamEndCapture(Stream handle, Graph* graph) {
   while (!heads.empty()) {
     const int node = heads.back();
     heads.pop_back();
-    for (int before : capture->graph->nodes[static_cast<std::size_t>(node)].after)
+    for (int before : capture->graph->nodes[node].after)
       if (joined.insert(before).second) heads.push_back(before);
   }
   const bool unjoined = joined.size() != capture->graph->nodes.size();

@@ -191,9 +191,7 @@ struct PlainHand {
         if (joint == 0) pose = product(pose, plane_turn<T>(0, 1, x[first + 1]));
         pose = product(pose, plane_turn<T>(1, 2, bend));
       }
-      absolute.push_back(parents[bone] < 0
-                             ? pose
-                             : product(absolute[static_cast<std::size_t>(parents[bone])], pose));
+      absolute.push_back(parents[bone] < 0 ? pose : product(absolute[parents[bone]], pose));
       transforms.push_back(product(absolute.back(), inverses[bone]));
     }
     const auto vertex = [&](int v) {

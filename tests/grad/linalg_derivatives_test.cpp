@@ -302,10 +302,9 @@ C by_elements(Matrix m, const std::vector<std::pair<int, int>>& places) {
     for (std::size_t b = 0; b < a; ++b)
       if (places[a].first == places[b].first || places[a].second == places[b].second) return 0;
   for (const auto& [i, j] : places) {
-    for (std::size_t k = 0; k < m.size(); ++k)
-      m[static_cast<std::size_t>(i)][k] = m[k][static_cast<std::size_t>(j)] = 0;
+    for (std::size_t k = 0; k < m.size(); ++k) m[i][k] = m[k][j] = 0;
   }
-  for (const auto& [i, j] : places) m[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = 1;
+  for (const auto& [i, j] : places) m[i][j] = 1;
   return determinant(m);
 }
 
@@ -397,8 +396,7 @@ TEST(Determinants, DerivativesAreMinorsAtEveryRank) {
         }
         places.emplace_back(order % n, (order + 1) % n);
         Matrix unit(static_cast<std::size_t>(n), std::vector<C>(static_cast<std::size_t>(n), 0));
-        unit[static_cast<std::size_t>(places.back().first)]
-            [static_cast<std::size_t>(places.back().second)] = 1;
+        unit[places.back().first][places.back().second] = 1;
         f = [f, along = tensor_of(unit, d)](Tensor x) {
           return vt::jvp(f, std::tuple(x), std::tuple(along)).second;
         };

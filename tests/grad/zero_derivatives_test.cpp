@@ -32,14 +32,14 @@ struct Number {
 /// products in another order, which infinities can tell.
 std::map<int, double> forward_slopes(const Tape& tape, int inputs, int of) {
   std::vector<std::map<int, double>> slopes(tape.nodes.size());
-  for (int i = 0; i < inputs; ++i) slopes[static_cast<std::size_t>(i)][i] = 1;
+  for (int i = 0; i < inputs; ++i) slopes[i][i] = 1;
   for (std::size_t k = 0; k < tape.nodes.size(); ++k)
     for (const auto& [operand, partial] : tape.nodes[k].operands)
-      for (const auto& [input, t] : slopes[static_cast<std::size_t>(operand)]) {
+      for (const auto& [input, t] : slopes[operand]) {
         const auto [there, fresh] = slopes[k].emplace(input, t * partial);
         if (!fresh) there->second += t * partial;
       }
-  return of < 0 ? std::map<int, double>() : slopes[static_cast<std::size_t>(of)];
+  return of < 0 ? std::map<int, double>() : slopes[of];
 }
 std::map<int, double> reverse_slopes(const Tape& tape, int inputs, int of) {
   std::map<int, double> cotangents, result;
@@ -48,7 +48,7 @@ std::map<int, double> reverse_slopes(const Tape& tape, int inputs, int of) {
     const auto own = cotangents.find(k);
     if (own == cotangents.end()) continue;
     if (k < inputs) result[k] = own->second;
-    for (const auto& [operand, partial] : tape.nodes[static_cast<std::size_t>(k)].operands) {
+    for (const auto& [operand, partial] : tape.nodes[k].operands) {
       const auto [there, fresh] = cotangents.emplace(operand, own->second * partial);
       if (!fresh) there->second += own->second * partial;
     }
@@ -129,7 +129,7 @@ Program random_program(std::uint64_t seed) {
       s.numbers.push_back(numbers[pick(i % 3 == 0 ? 6 : 5)]);
       s.places.push_back(pick(p.width));
     }
-    s.places.resize(static_cast<std::size_t>(p.width));
+    s.places.resize(p.width);
     if (s.kind == Kind::window) s.places[0] = pick(p.width - 1);
     p.steps.push_back(s);
   }
@@ -141,7 +141,7 @@ Vector reference(Recorder& r, const Program& p, const std::vector<double>& x) {
   const auto n = static_cast<std::size_t>(p.width);
   for (const double v : x) all[0].push_back(r.input(v));
   for (const Step& s : p.steps) {
-    const Vector a = all.back(), b = all[static_cast<std::size_t>(s.other)];
+    const Vector a = all.back(), b = all[s.other];
     const auto times = [&](const Number& t, std::size_t k) { return r.product(t, {s.numbers[k]}); };
     const auto place = [&](std::size_t k) { return static_cast<std::size_t>(s.places[k]); };
     Number total;
@@ -206,7 +206,7 @@ Tensor run(const Program& p, const Tensor& x, Numbers how, const std::vector<Ten
   const std::int64_t n = p.width;
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     const Step& s = p.steps[k];
-    const Tensor a = all.back(), b = all[static_cast<std::size_t>(s.other)];
+    const Tensor a = all.back(), b = all[s.other];
     Tensor c = given[2 * k], places = given[2 * k + 1];
     if (how == Numbers::literal) {
       std::vector<Tensor> elements, indices;

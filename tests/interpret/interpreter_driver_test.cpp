@@ -53,20 +53,16 @@ std::vector<Sum> brute_dot(const Tensor& a, const Tensor& b, const DotParams& p,
       bool meet = true;
       Index out;
       for (std::size_t k = 0; k < p.lhs_batch.size(); ++k) {
-        meet = meet && i[static_cast<std::size_t>(p.lhs_batch[k])] ==
-                           j[static_cast<std::size_t>(p.rhs_batch[k])];
-        out.push_back(i[static_cast<std::size_t>(p.lhs_batch[k])]);
+        meet = meet && i[p.lhs_batch[k]] == j[p.rhs_batch[k]];
+        out.push_back(i[p.lhs_batch[k]]);
       }
       for (std::size_t k = 0; k < p.lhs_contract.size(); ++k)
-        meet = meet && i[static_cast<std::size_t>(p.lhs_contract[k])] ==
-                           j[static_cast<std::size_t>(p.rhs_contract[k])];
+        meet = meet && i[p.lhs_contract[k]] == j[p.rhs_contract[k]];
       if (!meet) continue;
       for (int k = 0; k < a.rank(); ++k)
-        if (!p.lhs_batch.contains(k) && !p.lhs_contract.contains(k))
-          out.push_back(i[static_cast<std::size_t>(k)]);
+        if (!p.lhs_batch.contains(k) && !p.lhs_contract.contains(k)) out.push_back(i[k]);
       for (int k = 0; k < b.rank(); ++k)
-        if (!p.rhs_batch.contains(k) && !p.rhs_contract.contains(k))
-          out.push_back(j[static_cast<std::size_t>(k)]);
+        if (!p.rhs_batch.contains(k) && !p.rhs_contract.contains(k)) out.push_back(j[k]);
       sums[ravel(out, result)] += static_cast<Sum>(x[f]) * static_cast<Sum>(y[g]);
     }
   return sums;

@@ -69,7 +69,7 @@ TEST(InterpreterShape, Transpose) {
                      y = run_op(Op::transpose, PermutationParams{Axes(p)}, {x});
         expect_moved(y, x, [&](const Index& i) {
           Index from(i.size());
-          for (std::size_t k = 0; k < i.size(); ++k) from[static_cast<std::size_t>(p[k])] = i[k];
+          for (std::size_t k = 0; k < i.size(); ++k) from[p[k]] = i[k];
           return from;
         });
       } while (std::next_permutation(p.begin(), p.end()));
@@ -99,7 +99,7 @@ TEST(InterpreterShape, BroadcastInDim) {
       expect_moved(y, x, [&](const Index& i) {
         Index from;
         for (std::size_t k = 0; k < row.from.size(); ++k)
-          from.push_back(row.from[k] == 1 ? 0 : i[static_cast<std::size_t>(row.axes[k])]);
+          from.push_back(row.from[k] == 1 ? 0 : i[row.axes[k]]);
         return from;
       });
     }
@@ -114,7 +114,7 @@ TEST(InterpreterShape, Concatenate) {
         std::int64_t total = 0;
         for (std::int64_t e : extents) {
           Shape shape{2, 3, 2};
-          shape[static_cast<std::size_t>(axis)] = e;
+          shape[axis] = e;
           parts.push_back(numbered(dtype, shape));
           total += e;
         }
@@ -124,7 +124,7 @@ TEST(InterpreterShape, Concatenate) {
         for (std::size_t f = 0; f < out.size(); ++f) {
           Index i = unravel(static_cast<std::int64_t>(f), y.shape());
           std::size_t part = 0;
-          std::int64_t& along = i[static_cast<std::size_t>(axis)];
+          std::int64_t& along = i[axis];
           while (along >= extents[part]) along -= extents[part++];
           ASSERT_EQ(out[f], parts[part].to_vector<double>()[ravel(i, parts[part].shape())]);
         }
@@ -185,9 +185,7 @@ TEST(InterpreterShape, Rev) {
           if (mask >> a & 1) axes.push_back(a);
         const Tensor x = numbered(dtype, shape), y = run_op(Op::rev, AxesParams{axes}, {x});
         expect_moved(y, x, [&](Index i) {
-          for (int a : axes)
-            i[static_cast<std::size_t>(a)] =
-                shape[static_cast<std::size_t>(a)] - 1 - i[static_cast<std::size_t>(a)];
+          for (int a : axes) i[a] = shape[a] - 1 - i[a];
           return i;
         });
       }
@@ -206,8 +204,7 @@ TEST(InterpreterShape, Leaves) {
         const Tensor y = run_op(Op::iota, IotaParams{Aval(dtype, shape), axis}, {});
         const auto out = y.to_vector<double>();
         for (std::size_t i = 0; i < out.size(); ++i)
-          EXPECT_EQ(out[i],
-                    unravel(static_cast<std::int64_t>(i), shape)[static_cast<std::size_t>(axis)]);
+          EXPECT_EQ(out[i], unravel(static_cast<std::int64_t>(i), shape)[axis]);
       }
     }
   const Tensor x = vt::tensor({1.5, 2.5});
@@ -290,11 +287,10 @@ std::optional<Index> gather_source(const GatherParams& p, const Shape& operand,
   for (std::size_t k = 0; k < p.start_index_map.size(); ++k) {
     Index where = batch;
     where.push_back(static_cast<std::int64_t>(k));
-    start[static_cast<std::size_t>(p.start_index_map[k])] = values[ravel(where, indices)];
+    start[p.start_index_map[k]] = values[ravel(where, indices)];
   }
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    start[static_cast<std::size_t>(p.operand_batching_dims[k])] =
-        batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    start[p.operand_batching_dims[k]] = batch[p.indices_batching_dims[k]];
   std::size_t next = 0;
   for (std::size_t a = 0; a < operand.size(); ++a)
     if (!p.collapsed_slice_dims.contains(static_cast<int>(a)) &&

@@ -19,7 +19,7 @@ using vt_test::run_op_all;
 using Tensors = std::vector<Tensor>;
 
 Tensors sorted(const Tensors& operands, int axis, int keys = 1, bool descending = false) {
-  const std::int64_t n = operands[0].shape()[static_cast<std::size_t>(axis)];
+  const std::int64_t n = operands[0].shape()[axis];
   return run_op_all(Op::sort, make_params(SortParams{axis, keys, descending, 0, n}), operands);
 }
 std::vector<int> places(const Tensor& x, bool descending = false) {
@@ -53,8 +53,7 @@ TEST(InterpretSort, AllDtypesAgainstAStableSort) {
         std::vector<int> expected(values.size());
         std::iota(expected.begin(), expected.end(), 0);
         std::stable_sort(expected.begin(), expected.end(), [&](int i, int j) {
-          const double a = values[static_cast<std::size_t>(i)],
-                       b = values[static_cast<std::size_t>(j)];
+          const double a = values[i], b = values[j];
           return descending ? a > b : a < b;
         });
         EXPECT_EQ(places(x, descending), expected) << name_of(dtype) << " of " << n;

@@ -37,13 +37,13 @@ std::vector<std::vector<T>> lanes_of(const std::vector<T>& values, const Shape& 
   std::map<std::vector<std::int64_t>, std::vector<T>> lanes;
   Shape kept;
   for (int a = 0; a < shape.rank(); ++a)
-    if (!axes.contains(a)) kept.push_back(shape[static_cast<std::size_t>(a)]);
+    if (!axes.contains(a)) kept.push_back(shape[a]);
   for (std::int64_t i = 0; i < kept.elements(); ++i) lanes[unravel(i, kept)];
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::vector<std::int64_t> key;
     const auto index = unravel(static_cast<std::int64_t>(i), shape);
     for (int a = 0; a < shape.rank(); ++a)
-      if (!axes.contains(a)) key.push_back(index[static_cast<std::size_t>(a)]);
+      if (!axes.contains(a)) key.push_back(index[a]);
     lanes[key].push_back(values[i]);
   }
   std::vector<std::vector<T>> result;

@@ -212,8 +212,7 @@ TEST(Eigen, ViewsOfSeveralAxes) {
         for (int j = 0; j < view.extents[1]; ++j)
           for (int k = 0; k < view.extents[2]; ++k)
             EXPECT_EQ(values[next++],
-                      data[static_cast<std::size_t>(i * view.strides[0] + j * view.strides[1] +
-                                                    k * view.strides[2])]);
+                      data[i * view.strides[0] + j * view.strides[1] + k * view.strides[2]]);
     }
   };
   check({data.data(), {3, 4, 5}, {20, 5, 1}});

@@ -91,8 +91,7 @@ TEST(Bounded, KernelsGoAndComeOnManyThreads) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 60; ++i)
-        wrong[static_cast<std::size_t>(t)] += f(x, y, (i * 5 + t) % 12).to_vector<float>() !=
-                                              wanted[static_cast<std::size_t>((i * 5 + t) % 12)];
+        wrong[t] += f(x, y, (i * 5 + t) % 12).to_vector<float>() != wanted[(i * 5 + t) % 12];
     });
   for (auto& t : threads) t.join();
   EXPECT_EQ(wrong, std::vector<int>(4, 0));

@@ -160,7 +160,7 @@ std::string assembly_of(const FlatFunction& f, const std::vector<Aval>& avals) {
     EXPECT_TRUE(form.has_value());
     vt::Vec<int> maker(g.avals.size(), -1);
     for (std::size_t k = 0; k < g.equations.size(); ++k)
-      for (Var v : g.equations[k].outputs) maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
+      for (Var v : g.equations[k].outputs) maker[v] = static_cast<int>(k);
     form->known = known_integers(g, maker, e);
     cpu::IrBuilder b;
     cpu::emit_register_kernel(b, "loop", *form);

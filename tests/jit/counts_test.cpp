@@ -25,7 +25,7 @@ std::vector<std::int64_t> by_edges(const std::vector<double>& x, const std::vect
   for (double v : x) {
     if (!std::isfinite(v) || v < edges.front() || v > edges.back()) continue;
     const auto above = std::upper_bound(edges.begin(), edges.end(), v) - edges.begin();
-    ++counts[static_cast<std::size_t>(std::min(above, edges.end() - edges.begin() - 1) - 1)];
+    ++counts[std::min(above, edges.end() - edges.begin() - 1) - 1];
   }
   return counts;
 }

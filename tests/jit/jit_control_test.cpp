@@ -472,7 +472,7 @@ TEST(JitControlRuns, WindowsOfDifferentArrays) {
     });
     for (int i : {0, 5, n - 3, n + 7}) {
       std::vector<double> want(static_cast<std::size_t>(n), 0.0);
-      for (int k = 0; k < 3; ++k) want[static_cast<std::size_t>(std::min(i, n - 3) + k)] = k + 1;
+      for (int k = 0; k < 3; ++k) want[std::min(i, n - 3) + k] = k + 1;
       EXPECT_EQ(f(vt::zeros({n}, vt::f64), vt::tensor(i)).to_vector<double>(), want)
           << n << " elements at " << i;
     }

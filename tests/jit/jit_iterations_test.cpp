@@ -131,9 +131,7 @@ TEST(JitIterations, ARowIsWhatItIsAlone) {
     one[3] = vt::swapaxes(vt::swapaxes(a[3], 0, 1)[vt::slice(r, r + 1)], 0, 1).eval();
     const std::vector<double> expected = f(one)[0].to_vector<double>(),
                               actual = all[r].to_vector<double>();
-    for (int k = 0; k < width; ++k)
-      ASSERT_NEAR(actual[static_cast<std::size_t>(k)], expected[static_cast<std::size_t>(k)], 1e-12)
-          << r;
+    for (int k = 0; k < width; ++k) ASSERT_NEAR(actual[k], expected[k], 1e-12) << r;
   }
 }
 

@@ -233,7 +233,7 @@ TEST(JitLayout, EdgesAreSlices) {
         ASSERT_EQ(static_cast<std::int64_t>(all.size()), 3 * width);
         for (std::int64_t r = 0; r < 3; ++r)
           for (std::int64_t c = 0; c < width; ++c)
-            ASSERT_EQ(all[static_cast<std::size_t>(r * width + c)], r * n + place(c - low, n, mode))
+            ASSERT_EQ(all[r * width + c], r * n + place(c - low, n, mode))
                 << static_cast<int>(mode) << " " << n << ": " << c - low;
       }
   const auto reflected = [](S t) -> Tensors {
@@ -278,10 +278,9 @@ TEST(JitLayout, ShortGroupsFillTheLanes) {
     ASSERT_LT(s.equation, 0);
     const Schedule schedule = choose_schedule(s.nest, 64);
     double iterations = 1;  // a large kernel: one that sees every element
-    for (int l : s.nest.stages[0].loops)
-      iterations *= static_cast<double>(s.nest.loops[static_cast<std::size_t>(l)].extent);
+    for (int l : s.nest.stages[0].loops) iterations *= static_cast<double>(s.nest.loops[l].extent);
     if (iterations < 4 * 100 * 48) continue;
-    EXPECT_EQ(s.nest.loops[static_cast<std::size_t>(schedule.stages[0].vector_loop)].extent % 48, 0)
+    EXPECT_EQ(s.nest.loops[schedule.stages[0].vector_loop].extent % 48, 0)
         << s.nest.str() << schedule.str(s.nest);
     EXPECT_NE(schedule.stages[0].mode, StageSchedule::Mode::horizontal);
   }

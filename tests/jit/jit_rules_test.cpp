@@ -426,18 +426,17 @@ TEST(JitRules, SectionsOverDtypesAndAxes) {
       const std::string what = std::string(vt::name_of(d)) + " parts of " + std::to_string(length);
       for (int axis : {0, 1, 2}) {
         Shape shape{5, 7, 33};
-        shape[static_cast<std::size_t>(axis)] = length;
+        shape[axis] = length;
         const Tensor x = vt_test::random_tensor(d, shape, -9, 9, 1),
                      y = vt_test::random_tensor(d, shape, -9, 9, 2);
         const auto at = [&](const Tensor& part, std::int64_t low, std::int64_t all) {
           std::vector<std::pair<std::int64_t, std::int64_t>> edges(3);
-          edges[static_cast<std::size_t>(axis)] = {
-              low, all - low - part.shape()[static_cast<std::size_t>(axis)]};
+          edges[axis] = {low, all - low - part.shape()[axis]};
           return pad(part, edges, full({}, 0, d));
         };
         const auto none = [&](const Tensor& part) {
           Shape end = part.shape();
-          end[static_cast<std::size_t>(axis)] = 0;
+          end[axis] = 0;
           return slice(part, Shape::filled(3, 0), end);
         };
         expect_same(

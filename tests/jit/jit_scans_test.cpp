@@ -94,7 +94,7 @@ TEST(JitScans, TransposedSquares) {
         return {sums + t[2], products > t[1], products * 2, folded, exp(sums * 0.01f)};
       };
       Shape column = shape;
-      column[static_cast<std::size_t>(last)] = 1;
+      column[last] = 1;
       const Tensor x = random_tensor(d, shape, 0.9, 1.1, 3), y = random_tensor(d, shape, 0.5, 2, 4),
                    z = random_tensor(d, column, -4, 4, 5);
       expect_same(f, {x, y, z}, {.ulps = 2, .absolute = 1e-6},

@@ -39,7 +39,7 @@ void expect_same_bits(const GraphBody& g, const std::string& what, std::uint64_t
 }
 
 ParamsRef whole(const Shape& shape, int axis, int keys = 1, bool descending = false) {
-  return make_params(SortParams{axis, keys, descending, 0, shape[static_cast<std::size_t>(axis)]});
+  return make_params(SortParams{axis, keys, descending, 0, shape[axis]});
 }
 
 void sort_all(const std::vector<DType>& dtypes, const Shape& shape, int axis, int keys,

@@ -42,7 +42,7 @@ int pushes_of(const FlowGraph& flow) {
   int count = 0;
   for (const FlowGraph::Block& b : flow.blocks)
     for (const FlowGraph::Write& w : b.writes)
-      count += flow.slots[static_cast<std::size_t>(w.to.slot)].storage == FlowGraph::Storage::saved;
+      count += flow.slots[w.to.slot].storage == FlowGraph::Storage::saved;
   return count;
 }
 
@@ -116,7 +116,7 @@ std::size_t blocks_of_chain(int length, std::int64_t size) {
   });
   for (int k = 1; k <= length; ++k)
     f.emplace_back("f" + std::to_string(k), [&f, k](Tensor x) {
-      const auto& next = f[static_cast<std::size_t>(k - 1)];
+      const auto& next = f[k - 1];
       return next(next(x + 1));
     });
   return flow_of([&](std::span<const Tensor> in) { return std::vector<Tensor>{f.back()(in[0])}; },
@@ -229,7 +229,7 @@ class OneAstray : public vt::detail::LaneRun {
     waited += waiting_;
     if (block != 0) return;
     for (const std::int32_t p : places) {
-      const auto lane = static_cast<std::size_t>(lane_[static_cast<std::size_t>(p)]);
+      const auto lane = static_cast<std::size_t>(lane_[p]);
       const bool astray = lane == 0 && ran_[lane] == 3;
       waiting_ = waiting_ || astray;
       decisions.push_back(++ran_[lane] > times ? 2 : astray ? 1 : 0);

@@ -241,9 +241,7 @@ TEST(LaneCalls, LoopsInRecursionsInLanesOnThreads) {
       },
       {.schedule = LaneSchedule::hybrid});
   const std::vector<double> nested_lanes = numbers(vt::jit(pairs)(vt::tensor({1.0, 0.5})));
-  for (int lane = 0; lane < 7; ++lane)
-    EXPECT_NEAR(nested_lanes[static_cast<std::size_t>(lane)],
-                wanted[static_cast<std::size_t>(lane)], 1e-9);
+  for (int lane = 0; lane < 7; ++lane) EXPECT_NEAR(nested_lanes[lane], wanted[lane], 1e-9);
   const int threads = vt::num_threads();
   const auto all = vt::jit(vt::vmap(value, {.schedule = LaneSchedule::hybrid}));
   const Tensor many = vt::tile(n, {10}), xs = vt::tile(x, {10, 1});
@@ -471,7 +469,7 @@ TEST(LaneCalls, LanesOfTheirOwnGoOnTogether) {
         for (int lane = 0; lane < 3; ++lane)
           EXPECT_EQ(g[lane].to_vector<double>(),
                     std::vector<double>(static_cast<std::size_t>(shape.elements()),
-                                        right.to_vector<double>()[static_cast<std::size_t>(lane)]))
+                                        right.to_vector<double>()[lane]))
               << shape.str() << ", lane " << lane;
     }
   }

@@ -22,7 +22,7 @@ class Choices {
   explicit Choices(std::uint64_t seed) : engine_(seed) {}
   int below(int n) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(n)); }
   const Tensor& of(const std::vector<Tensor>& pool) {
-    return pool[static_cast<std::size_t>(below(static_cast<int>(pool.size())))];
+    return pool[below(static_cast<int>(pool.size()))];
   }
 
  private:
@@ -39,9 +39,7 @@ class Program {
     count_ = 1 + choose.below(3);
     for (int k = 0; k < count_; ++k) functions_.push_back(Function("f" + std::to_string(k)));
     for (int k = 0; k < count_; ++k)
-      functions_[static_cast<std::size_t>(k)] = [this, k](Tensor n, Tensor x) {
-        return body(k, n, x);
-      };
+      functions_[k] = [this, k](Tensor n, Tensor x) { return body(k, n, x); };
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -85,7 +83,7 @@ class Program {
 
   Pair call(Recording& r, const Tensor& x) const {
     --r.calls_left;
-    const Function& f = functions_[static_cast<std::size_t>(r.choose.below(count_))];
+    const Function& f = functions_[r.choose.below(count_)];
     const Tensor less = r.choose.below(3) == 0 ? r.n / 2 : r.n - 1 - r.choose.below(2);
     return f(less, x);
   }
@@ -154,7 +152,7 @@ class Program {
         if (!may_call || r.calls_left < 2) break;
         r.calls_left = 0;
         Choices inner = r.choose;
-        const Function& f = functions_[static_cast<std::size_t>(inner.below(count_))];
+        const Function& f = functions_[inner.below(count_)];
         const auto [last, each] = vt::scan(
             [&](Pair c, Tensor weight) {
               const Pair p = f(r.n - 1, c.first * weight);

@@ -231,7 +231,7 @@ TEST(RecursionRegisters, SeveralResultsAndSmallArrays) {
 float nearest(const std::vector<float>& all, float x, int low, int high, float best) {
   if (low >= high) return best;
   const int middle = (low + high) / 2;
-  const float here = all[static_cast<std::size_t>(middle)];
+  const float here = all[middle];
   const float own = std::abs(here - x) < std::abs(best - x) ? here : best;
   return x < here ? nearest(all, x, low, middle, own) : nearest(all, x, middle + 1, high, own);
 }
@@ -292,8 +292,7 @@ TEST(RecursionRegisters, ReadsWhatFunctionsCapture) {
     const Tensor all = vt::arange(size).eval();
     const auto ones = vt::vmap(walk(next, weight)), lanes = vt::vmap(walk(next, last));
     std::vector<int> expected(static_cast<std::size_t>(size));
-    for (int i = 1; i < size; ++i)
-      expected[static_cast<std::size_t>(i)] = 1 + expected[static_cast<std::size_t>(i / 2)];
+    for (int i = 1; i < size; ++i) expected[i] = 1 + expected[i / 2];
     EXPECT_EQ(vt::jit(ones)(all).to_vector<int>(), expected);
     expect_calls_itself(size, ones, all);
     expected.back() += 99;

@@ -34,10 +34,9 @@ std::vector<C> dft(const std::vector<C>& x, std::int64_t outer, std::int64_t n, 
       for (std::int64_t i = 0; i < inner; ++i) {
         L sum = 0;
         for (std::int64_t j = 0; j < n; ++j)
-          sum += L(x[static_cast<std::size_t>((o * n + j) * inner + i)]) *
-                 roots[static_cast<std::size_t>(j * k % n)];
+          sum += L(x[(o * n + j) * inner + i]) * roots[j * k % n];
         if (backward) sum /= static_cast<long double>(n);
-        y[static_cast<std::size_t>((o * kept + k / step) * inner + i)] = C(sum);
+        y[(o * kept + k / step) * inner + i] = C(sum);
       }
   return y;
 }
@@ -137,7 +136,7 @@ TEST(Fft, LongTransformsComeBack) {
     for (std::int64_t j = 0; j < n; ++j) {
       const long double angle = -2 * std::numbers::pi_v<long double> *
                                 static_cast<long double>(j * k % n) / static_cast<long double>(n);
-      sum += std::complex<long double>(values[static_cast<std::size_t>(j)]) *
+      sum += std::complex<long double>(values[j]) *
              std::complex<long double>(std::cos(angle), std::sin(angle));
     }
     EXPECT_LT(std::abs(y[k].item<C>() - C(sum)), 1e-14 * std::sqrt(static_cast<double>(n)) * 16)

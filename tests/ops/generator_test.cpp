@@ -273,8 +273,7 @@ TEST(Generator, ThreadsTakeDifferentKeys) {
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t)
     pool.emplace_back([&, t] {
-      for (int i = 0; i < draws; ++i)
-        taken[static_cast<std::size_t>(t)].push_back(g.next().item<std::uint64_t>());
+      for (int i = 0; i < draws; ++i) taken[t].push_back(g.next().item<std::uint64_t>());
     });
   for (std::thread& t : pool) t.join();
   std::set<std::uint64_t> all;
@@ -303,7 +302,7 @@ TEST(Generator, ThreadsTakeDifferentKeysInCompiledFunctions) {
   std::vector<std::thread> pool;
   for (int t = 0; t < threads; ++t)
     pool.emplace_back([&, t] {
-      Words& mine = taken[static_cast<std::size_t>(t)];
+      Words& mine = taken[t];
       for (int i = 0; i < draws; ++i) {
         for (const std::uint64_t w : words(program(vt::tensor(0.0f)))) mine.push_back(w);
         mine.push_back(draw(g).item<std::uint64_t>());  // beside those that run compiled

@@ -11,8 +11,7 @@ using vt_test::expect_close;
 using vt_test::message;
 
 double pixel(const Tensor& x, std::int64_t n, std::int64_t y, std::int64_t z, std::int64_t c) {
-  return x.to_vector<double>()[static_cast<std::size_t>(
-      ((n * x.dim(1) + y) * x.dim(2) + z) * x.dim(3) + c)];
+  return x.to_vector<double>()[((n * x.dim(1) + y) * x.dim(2) + z) * x.dim(3) + c];
 }
 
 // The middle of new pixel j is in old pixel floor((2j + 1) n / 2m), on a border in the upper one.
@@ -27,8 +26,7 @@ TEST(Images, NearestPixelsAreThoseOfWholeNumbers) {
                              {100, 161}}) {
     const auto places = vt::resize(vt::arange(n), {m}, vt::Resize::nearest).to_vector<int>();
     for (std::int64_t j = 0; j < m; ++j)
-      EXPECT_EQ(places[static_cast<std::size_t>(j)], (2 * j + 1) * n / (2 * m))
-          << n << " to " << m << " at " << j;
+      EXPECT_EQ(places[j], (2 * j + 1) * n / (2 * m)) << n << " to " << m << " at " << j;
   }
 }
 

@@ -41,7 +41,7 @@ Numbers wampler_right_side(double base, double errors) {
   for (int x = 0; x <= 20; ++x) {
     double value = 0;  // exact, but for base 0.1
     for (int k = 5; k >= 0; --k) value = value * x * base + 1;
-    y.push_back(value + errors * first[static_cast<std::size_t>(std::min(x, 20 - x))]);
+    y.push_back(value + errors * first[std::min(x, 20 - x)]);
   }
   return y;
 }

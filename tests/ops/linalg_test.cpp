@@ -386,7 +386,7 @@ TEST(Linalg, NumbersOfMatrices) {
     for (int j = 0; j < 4; ++j) {
       const auto moved = [&](double by) {
         std::vector<double> v = singular.to_vector<double>();
-        v[static_cast<std::size_t>(4 * i + j)] += by;
+        v[4 * i + j] += by;
         return la::det(vt::tensor(v, {4, 4})).item<double>();
       };
       EXPECT_NEAR(g[i][j].item<double>(), (moved(h) - moved(-h)) / (2 * h), 1e-9);

@@ -66,7 +66,7 @@ TEST(Einsum, RandomExpressions) {
     std::string used;
     for (int k = 0; k < count; ++k) {
       std::string term;
-      for (int n = r.below(4); n > 0; --n) term += alphabet[static_cast<std::size_t>(r.below(6))];
+      for (int n = r.below(4); n > 0; --n) term += alphabet[r.below(6)];
       terms.push_back(term);
       for (char c : term)
         if (used.find(c) == std::string::npos) used += c;

@@ -164,15 +164,15 @@ TEST(Broadcasting, EveryPairOfShapes) {
     for (const Shape& b : shapes) {
       // NumPy's rule, axis by axis from the right.
       const int rank = std::max(a.rank(), b.rank());
-      Shape wanted = Shape::filled(static_cast<std::size_t>(rank), 1);
+      Shape wanted = Shape::filled(rank, 1);
       bool fits = true;
       auto extent = [&](const Shape& s, int i) {
-        return i - (rank - s.rank()) < 0 ? 1 : s[static_cast<std::size_t>(i - (rank - s.rank()))];
+        return i - (rank - s.rank()) < 0 ? 1 : s[i - (rank - s.rank())];
       };
       for (int i = 0; i < rank; ++i) {
         const std::int64_t m = extent(a, i), n = extent(b, i);
         fits = fits && (m == n || m == 1 || n == 1);
-        wanted[static_cast<std::size_t>(i)] = m == 1 ? n : m;
+        wanted[i] = m == 1 ? n : m;
       }
       const Tensor x = vt_test::random_quarters(f32, a, 1), y = vt_test::random_quarters(f32, b, 2);
       if (!fits) {
@@ -186,7 +186,7 @@ TEST(Broadcasting, EveryPairOfShapes) {
       for (std::size_t flat = 0; flat < expected.size(); ++flat) {
         std::size_t left = flat, at_p = 0, at_q = 0, step_p = 1, step_q = 1;
         for (int i = rank; i-- > 0;) {
-          const auto n = static_cast<std::size_t>(wanted[static_cast<std::size_t>(i)]),
+          const auto n = static_cast<std::size_t>(wanted[i]),
                      m = static_cast<std::size_t>(extent(a, i)),
                      k = static_cast<std::size_t>(extent(b, i));
           const std::size_t index = left % n;

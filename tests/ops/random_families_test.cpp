@@ -179,7 +179,7 @@ double chi_square(const Tensor& draws, const std::function<double(std::int64_t)>
   for (std::int64_t k = 0; k <= most; ++k) {
     const double p = k == most ? 1 - before : mass(k);
     before += p;
-    seen += counts[static_cast<std::size_t>(k)];
+    seen += counts[k];
     wanted += n * p;
     if (wanted < 10 && k != most) continue;
     if (wanted > 0) sum += (seen - wanted) * (seen - wanted) / wanted, classes += 1;

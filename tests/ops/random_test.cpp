@@ -250,8 +250,7 @@ TEST(Discrete, RandintOfEveryDtype) {
     const vt::Tensor draws =
         rnd::randint(rnd::key(8), {many}, vt::tensor(least), vt::tensor(most), d);
     std::vector<double> counts(64, 0.0);
-    for (std::int64_t v : draws.to_vector<std::int64_t>())
-      counts[static_cast<std::size_t>((v >> (bits - 6)) + 32)] += 1;
+    for (std::int64_t v : draws.to_vector<std::int64_t>()) counts[(v >> (bits - 6)) + 32] += 1;
     std::vector<double> wanted(64, 1.0 / 64);
     // `most` itself is not drawn
     if (d == i8) wanted.assign(64, 4.0 / 255), wanted[63] = 3.0 / 255;
@@ -383,7 +382,7 @@ TEST(Random, ClassesWithoutAShareAreNotDrawn) {
     const auto seen = [&](const std::vector<double>& shares, const vt::Tensor& drawn) {
       for (int i : drawn.astype(vt::i32).to_vector<int>()) {
         ASSERT_LT(static_cast<std::size_t>(i), shares.size()) << vt::name_of(d);
-        ASSERT_GT(shares[static_cast<std::size_t>(i)], 0.0) << vt::name_of(d) << " at " << i;
+        ASSERT_GT(shares[i], 0.0) << vt::name_of(d) << " at " << i;
       }
     };
     const auto n = static_cast<std::int64_t>(p.size());
@@ -531,8 +530,8 @@ TEST(Random, EveryOrderIsAsLikely) {
   std::vector<int> counts(256), seen;
   for (int i = 0; i < draws; ++i) {
     int code = 0;
-    for (int j = 0; j < 4; ++j) code = code * 4 + orders[static_cast<std::size_t>(4 * i + j)];
-    ++counts[static_cast<std::size_t>(code)];
+    for (int j = 0; j < 4; ++j) code = code * 4 + orders[4 * i + j];
+    ++counts[code];
   }
   for (int c : counts)
     if (c) seen.push_back(c);
@@ -550,7 +549,7 @@ TEST(Random, ChoicesAreAsLikelyAsAsked) {
   })(rnd::split(rnd::key(13), draws));
   for (const auto& indices : {drawn, first.to_vector<int>()}) {
     std::vector<int> counts(6);
-    for (int i : indices) ++counts[static_cast<std::size_t>(i)];
+    for (int i : indices) ++counts[i];
     EXPECT_EQ(counts[0] + counts[3], 0);
     // 3: 0.001
     EXPECT_LT(chi_square({counts[1], counts[2], counts[4], counts[5]},
@@ -559,7 +558,7 @@ TEST(Random, ChoicesAreAsLikelyAsAsked) {
   }
   const auto even = rnd::choice(rnd::key(14), vt::arange(5) * 10, {draws}).to_vector<int>();
   std::vector<int> counts(5);
-  for (int v : even) ++counts[static_cast<std::size_t>(v / 10)];
+  for (int v : even) ++counts[v / 10];
   EXPECT_LT(chi_square(counts, std::vector<double>(5, draws / 5.0)), 18.5);  // 4: 0.001
 }
 

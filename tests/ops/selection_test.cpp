@@ -83,8 +83,8 @@ struct Reference {
       if (c.kind == Choice::tensor) {
         while (batch.rank() < c.shape.rank()) batch.insert(batch.begin(), 1);
         for (int k = 1; k <= c.shape.rank(); ++k) {
-          auto& n = batch[static_cast<std::size_t>(batch.rank() - k)];
-          if (n == 1) n = c.shape[static_cast<std::size_t>(c.shape.rank() - k)];
+          auto& n = batch[batch.rank() - k];
+          if (n == 1) n = c.shape[c.shape.rank() - k];
         }
       }
 
@@ -116,7 +116,7 @@ struct Reference {
       for (std::size_t i = 0; i < all.size(); ++i) {
         const Choice& c = all[i];
         const std::int64_t n = extents[i];
-        const auto along = [&] { return at[static_cast<std::size_t>(axis_of[i])]; };
+        const auto along = [&] { return at[axis_of[i]]; };
         switch (c.kind) {
           case Choice::newaxis:
           case Choice::ellipsis: break;
@@ -129,9 +129,9 @@ struct Reference {
             Places in;
             for (int k = 0; k < c.shape.rank(); ++k) {
               const auto a = static_cast<std::size_t>(batch_at + batch.rank() - c.shape.rank() + k);
-              in.push_back(c.shape[static_cast<std::size_t>(k)] == 1 ? 0 : at[a]);
+              in.push_back(c.shape[k] == 1 ? 0 : at[a]);
             }
-            std::int64_t v = c.values[static_cast<std::size_t>(row_major(in, c.shape))];
+            std::int64_t v = c.values[row_major(in, c.shape)];
             if (v < 0) v += n;
             inside = inside && v >= 0 && v < n;
             place.push_back(std::clamp<std::int64_t>(v, 0, n - 1));
@@ -176,7 +176,7 @@ class RandomChoices {
       if (k == open) choices.push_back({Choice::ellipsis});
       if (k == named) break;
       const int axis = open >= 0 && k >= open ? rank - named + k : k;
-      choices.push_back(one(shape[static_cast<std::size_t>(axis)], wide, scalars));
+      choices.push_back(one(shape[axis], wide, scalars));
     }
     if (choices.empty()) choices.push_back({Choice::ellipsis});
   }
@@ -217,15 +217,14 @@ class RandomChoices {
  private:
   Choice one(std::int64_t extent, const Shape& wide, bool scalars) {
     const int n = static_cast<int>(extent);
-    Choice c{static_cast<Choice::Kind>(
-        std::array{0, 1, 1, 4, 4, 5}[static_cast<std::size_t>(below(6))])};
+    Choice c{static_cast<Choice::Kind>(std::array{0, 1, 1, 4, 4, 5}[below(6)])};
     switch (c.kind) {
       case Choice::number: c.value = below(2 * n) - n; break;
       case Choice::slice:
         if (below(3) == 0) break;  // whole
         if (below(2)) c.range.start = below(2 * n + 3) - n - 1;
         if (below(2)) c.range.stop = below(2 * n + 3) - n - 1;
-        c.range.step = std::array{1, 1, 2, 3, -1, -1, -2}[static_cast<std::size_t>(below(7))];
+        c.range.step = std::array{1, 1, 2, 3, -1, -1, -2}[below(7)];
         break;
       case Choice::window:
         c.length = 1 + below(n);
@@ -235,7 +234,7 @@ class RandomChoices {
       default: {
         const int rank = scalars ? 0 : below(wide.rank() + 1);
         for (int k = wide.rank() - rank; k < wide.rank(); ++k)
-          c.shape.push_back(below(3) == 0 ? 1 : wide[static_cast<std::size_t>(k)]);
+          c.shape.push_back(below(3) == 0 ? 1 : wide[k]);
         for (std::int64_t k = 0; k < c.shape.elements(); ++k)
           c.values.push_back(below(2 * n + 3) - n - 1);
       }
@@ -315,7 +314,7 @@ TEST(Selection, ReadsAsALoopDoes) {
     const std::vector<Tensor> tensors = tensors_of(c.choices);
     const std::vector<double> from = x.to_vector<double>();
     std::vector<double> want;
-    for (std::int64_t place : r.read) want.push_back(from[static_cast<std::size_t>(place)]);
+    for (std::int64_t place : r.read) want.push_back(from[place]);
     const Tensor expected = vt::tensor(want, r.result);
     const auto read = [&](const Tensor& x, const std::vector<Tensor>& t) {
       return vt::at(x, indices_of(c.choices, t.data())).get();
@@ -414,7 +413,7 @@ TEST(Selection, Differentiates) {
     for (double v : vt::sin(x).to_vector<double>()) met.push_back({v});
     const std::vector<double> values = (y * y).to_vector<double>();
     for (std::size_t k = 0; k < values.size(); ++k)
-      if (r.written[k] >= 0) met[static_cast<std::size_t>(r.written[k])].push_back(values[k]);
+      if (r.written[k] >= 0) met[r.written[k]].push_back(values[k]);
     bool apart = true;
     for (std::vector<double>& m : met) {
       std::sort(m.begin(), m.end());

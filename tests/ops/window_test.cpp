@@ -87,7 +87,7 @@ Tensor folded(const Problem& p, const Tensor& x, double start, F&& f) {
   for (const auto& w : windows) {
     double sum = start;
     for (std::int64_t at : w)
-      if (at >= 0) sum = f(sum, a[static_cast<std::size_t>(at)]);
+      if (at >= 0) sum = f(sum, a[at]);
     y.push_back(sum);
   }
   return vt::tensor(y, shape);

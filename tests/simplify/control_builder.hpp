@@ -65,8 +65,7 @@ inline Vars while_loop(Builder& b, int carries, const Vars& operands, const Make
 inline Vars scan(Builder& b, int carries, int sequences, std::int64_t length, const Vars& operands,
                  const Make& body, bool reverse = false) {
   Types types = types_of(b, operands);
-  for (int i = carries; i < carries + sequences; ++i)
-    types[static_cast<std::size_t>(i)] = element(types[static_cast<std::size_t>(i)]);
+  for (int i = carries; i < carries + sequences; ++i) types[i] = element(types[i]);
   ScanParams p;
   p.carries = carries;
   p.sequences = sequences;

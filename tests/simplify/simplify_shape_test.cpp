@@ -314,7 +314,7 @@ GatherParams take_params(Shape slice_sizes, int axis, Axes offset_dims) {
   p.collapsed_slice_dims = {axis};
   p.start_index_map = {axis};
   p.slice_sizes = std::move(slice_sizes);
-  p.slice_sizes[static_cast<std::size_t>(axis)] = 1;
+  p.slice_sizes[axis] = 1;
   return p;
 }
 
@@ -665,8 +665,7 @@ class RandomGraph {
         for (int a = 0; a < rank; ++a) {
           if (pick(3) == 0) to.push_back(2);
           axes.push_back(to.rank());
-          to.push_back(
-              s[static_cast<std::size_t>(a)] == 1 && pick(2) ? 3 : s[static_cast<std::size_t>(a)]);
+          to.push_back(s[a] == 1 && pick(2) ? 3 : s[a]);
         }
         if (pick(2)) to.push_back(3);
         return b_.broadcast(x, to, axes);

@@ -87,7 +87,7 @@ inline Cases sorts() {
   const Shape cube{2, 5, 3};
   Cases cases;
   for (int axis : {0, 1, 2}) {
-    const std::int64_t n = cube[static_cast<std::size_t>(axis)];
+    const std::int64_t n = cube[axis];
     const std::string along = " along " + std::to_string(axis);
     cases.push_back({"one operand" + along,
                      make_params(SortParams{axis, 1, axis == 1, 0, n}),
@@ -308,10 +308,9 @@ inline Cases windows(bool sums) {
   Cases cases;
   std::uint64_t seed = 350;
   auto add = [&](const Shape& shape, WindowParams p) {
-    for (int axis : p.axes) p.extents.push_back(shape[static_cast<std::size_t>(axis)]);
+    for (int axis : p.axes) p.extents.push_back(shape[axis]);
     Shape parts = shape;
-    for (std::size_t k = 0; k < p.axes.size(); ++k)
-      parts[static_cast<std::size_t>(p.axes[k])] = p.count(k);
+    for (std::size_t k = 0; k < p.axes.size(); ++k) parts[p.axes[k]] = p.count(k);
     parts.append(p.sizes.begin(), p.sizes.end());
     cases.push_back({shape.str() + " along " + p.axes.str(),
                      make_params(p),

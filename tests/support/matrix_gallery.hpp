@@ -65,25 +65,21 @@ inline RealMatrix jordan(int n, double value, int block) {
 }
 inline RealMatrix companion(const std::vector<double>& c) {
   const int n = static_cast<int>(c.size());
-  return from(n, n, [&](int i, int j) {
-    return i == 0 ? -c[static_cast<std::size_t>(j)] : i == j + 1 ? 1.0 : 0.0;
-  });
+  return from(n, n, [&](int i, int j) { return i == 0 ? -c[j] : i == j + 1 ? 1.0 : 0.0; });
 }
 /// Coefficients behind the leading one of the polynomial with roots r(0), r(1) …
 inline std::vector<double> polynomial(int n, const std::function<double(int)>& r) {
   std::vector<double> c(static_cast<std::size_t>(n) + 1, 0.0);
   c[0] = 1;
   for (int k = 0; k < n; ++k)
-    for (int j = k + 1; j > 0; --j)
-      c[static_cast<std::size_t>(j)] -= r(k) * c[static_cast<std::size_t>(j - 1)];
+    for (int j = k + 1; j > 0; --j) c[j] -= r(k) * c[j - 1];
   return {c.begin() + 1, c.end()};
 }
 inline RealMatrix permutation(int n, unsigned seed) {
   std::vector<int> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
-  return from(n, n,
-              [&](int i, int j) { return order[static_cast<std::size_t>(i)] == j ? 1.0 : 0.0; });
+  return from(n, n, [&](int i, int j) { return order[i] == j ? 1.0 : 0.0; });
 }
 inline RealMatrix tridiagonal(int n, const std::function<double(int)>& below,
                               const std::function<double(int)>& at,

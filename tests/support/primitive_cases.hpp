@@ -193,8 +193,7 @@ inline void add_order(std::vector<PrimitiveCase>& cases) {
   // Few different values, so that equals keep their order or are told apart by the next key.
   const auto few = [](DType d, const Shape& shape) { return OperandSpec{d, shape, -1, 1}; };
   const Shape cube{2, 5, 3};
-  for (int axis : {0, 1, 2})
-    add(axis, 1, axis == 1, 0, cube[static_cast<std::size_t>(axis)], {{vt::f64, cube}});
+  for (int axis : {0, 1, 2}) add(axis, 1, axis == 1, 0, cube[axis], {{vt::f64, cube}});
   for (DType d : {vt::bool_, vt::i8, vt::u16, vt::i32, vt::u64, vt::f16, vt::f32})
     add(0, 1, d == vt::i32, 0, 7, {few(d, {7})});
   add(0, 1, false, 0, 7, {few(vt::f32, {7}), {vt::i64, {7}}});
@@ -474,11 +473,10 @@ inline void add_windows(std::vector<PrimitiveCase>& cases) {
   const auto add = [&](DType d, const Shape& shape, const Axes& axes, const Shape& sizes,
                        const Shape& strides, const Shape& dilations) {
     WindowParams p{axes, sizes, strides, dilations, {}};
-    for (int axis : axes) p.extents.push_back(shape[static_cast<std::size_t>(axis)]);
+    for (int axis : axes) p.extents.push_back(shape[axis]);
     cases.push_back({Op::windows, make_params(p), {{d, shape}}});
     Shape parts = shape;
-    for (std::size_t k = 0; k < axes.size(); ++k)
-      parts[static_cast<std::size_t>(axes[k])] = p.count(k);
+    for (std::size_t k = 0; k < axes.size(); ++k) parts[axes[k]] = p.count(k);
     parts.append(sizes.begin(), sizes.end());
     if (!vt::is_bool(d)) cases.push_back({Op::overlap_add, make_params(p), {{d, parts, -1, 1}}});
   };

@@ -95,7 +95,7 @@ bool close(std::complex<double> a, std::complex<double> b, vt::DType part, const
 std::string index_text(std::int64_t flat, const vt::Shape& shape) {
   std::string text;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(i)];
+    const std::int64_t extent = shape[i];
     text = std::to_string(flat % extent) + (text.empty() ? "" : ",") + text;
     flat /= extent;
   }
@@ -167,8 +167,7 @@ vt::Tensor take_lane(const vt::Tensor& x, int axis, std::int64_t lane) {
     std::vector<T> picked;
     for (std::int64_t o = 0; o < split.outer; ++o)
       for (std::int64_t k = 0; k < split.inner; ++k)
-        picked.push_back(
-            all[static_cast<std::size_t>((o * split.extent + lane) * split.inner + k)]);
+        picked.push_back(all[(o * split.extent + lane) * split.inner + k]);
     return vt::tensor(picked, shape);
   });
 }
@@ -185,9 +184,8 @@ vt::Tensor stack_lanes(const std::vector<vt::Tensor>& parts, int axis) {
       const std::vector<T> part = parts[lane].to_vector<T>();
       for (std::int64_t o = 0; o < split.outer; ++o)
         for (std::int64_t k = 0; k < split.inner; ++k)
-          all[static_cast<std::size_t>(
-              (o * split.extent + static_cast<std::int64_t>(lane)) * split.inner + k)] =
-              part[static_cast<std::size_t>(o * split.inner + k)];
+          all[(o * split.extent + static_cast<std::int64_t>(lane)) * split.inner + k] =
+              part[o * split.inner + k];
     }
     return vt::tensor(all, shape);
   });

@@ -126,7 +126,7 @@ struct Split {
   std::int64_t outer = 1, extent = 1, inner = 1;
   Split(const vt::Shape& shape, int axis) {
     for (int i = 0; i < shape.rank(); ++i)
-      (i < axis ? outer : i == axis ? extent : inner) *= shape[static_cast<std::size_t>(i)];
+      (i < axis ? outer : i == axis ? extent : inner) *= shape[i];
   }
 };
 inline int resolve(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
@@ -173,7 +173,7 @@ vt::Tensor numeric_jacobian(F&& f, const vt::Tensor& x, double h = 1e-3) {
   std::vector<vt::Tensor> columns;
   for (std::int64_t i = 0; i < x.size(); ++i) {
     std::vector<double> unit(static_cast<std::size_t>(x.size()), 0.0);
-    unit[static_cast<std::size_t>(i)] = 1;
+    unit[i] = 1;
     columns.push_back(difference(flat, {x}, {vt::tensor(unit, x.shape())}, h)[0]);
   }
   if (columns.empty()) {

@@ -150,7 +150,7 @@ class Plain {
     return scalar.x[0].value > threshold ? on_true(operands) : on_false(operands);
   }
   static Values choose(const Value& index, const std::array<Body, 3>& branches) {
-    return branches[static_cast<std::size_t>(std::min<std::int64_t>(index.n, 2))]({});
+    return branches[std::min<std::int64_t>(index.n, 2)]({});
   }
   /// The body gets the counter, then the carries.
   static Values repeat(const Value& iterations, std::int64_t, Values carries, const Body& body) {

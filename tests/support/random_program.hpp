@@ -52,9 +52,7 @@ class RandomProgram {
   double uniform(double low, double high) const {
     return low + (high - low) * static_cast<double>(engine_() >> 11) * 0x1p-53;
   }
-  const T& pick() const {
-    return pool_[static_cast<std::size_t>(random(static_cast<int>(pool_.size())))];
-  }
+  const T& pick() const { return pool_[random(static_cast<int>(pool_.size()))]; }
   /// A Tensor of rank ≥ 1; its size stays small.
   T ranked() const {
     for (int i = 0; i < 8; ++i)
@@ -170,8 +168,7 @@ class RandomProgram {
                        0.5);
       case 7: return vt::expand_dims(t, random(t.rank() + 1));
       case 8: return vt::moveaxis(t, axis, 0);
-      case 9:
-        return vt::tile(t, vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1 + random(2)));
+      case 9: return vt::tile(t, vt::Shape::filled(t.rank(), 1 + random(2)));
       default: {
         vt::Shape wider{2};
         wider.append(t.shape().begin(), t.shape().end());
@@ -225,7 +222,7 @@ class RandomProgram {
         }
       }
       default: {
-        const vt::Shape one = vt::Shape::filled(static_cast<std::size_t>(t.rank()), 1);
+        const vt::Shape one = vt::Shape::filled(t.rank(), 1);
         return vt::put_along_axis(t, index(1).reshape(one), vt::tanh(vt::mean(pick())), axis,
                                   random(2) ? vt::Combine::add : vt::Combine::set);
       }

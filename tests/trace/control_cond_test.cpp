@@ -115,7 +115,7 @@ TEST(ControlCond, CallsOfTheUsersFunctions) {
   };
   for (int side : {0, 1}) {
     calls[0] = calls[1] = 0;
-    vt::grad(f)(points[static_cast<std::size_t>(side)]).eval();
+    vt::grad(f)(points[side]).eval();
     EXPECT_EQ(calls[side], 1);
     EXPECT_EQ(calls[1 - side], 0);
   }

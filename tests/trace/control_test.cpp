@@ -273,8 +273,7 @@ TEST(Scan, AgainstALoopInBothDirectionsUnrolledOrNot) {
       std::vector<Tensor> ys(static_cast<std::size_t>(n));
       for (std::int64_t k = 0; k < n; ++k) {
         const std::int64_t at = reverse ? n - 1 - k : k;
-        std::tie(carry, ys[static_cast<std::size_t>(at)]) =
-            blended(carry, vt_test::take_lane(xs, 0, at));
+        std::tie(carry, ys[at]) = blended(carry, vt_test::take_lane(xs, 0, at));
       }
       const Tensor expected = n ? vt_test::stack_lanes(ys, 0) : vt::zeros({0, 2}, vt::f64);
       for (std::int64_t unroll : {1, 2, 3, 4, 100}) {
@@ -414,9 +413,7 @@ TEST(AssociativeScan, AgainstALoopInEveryDirection) {
         for (std::int64_t k = 0; k < n; ++k) {
           const std::int64_t at = reverse ? n - 1 - k : k;
           const Tensor x = vt_test::take_lane(xs, axis, at);
-          expected[static_cast<std::size_t>(at)] =
-              k == 0 ? x
-                     : product(expected[static_cast<std::size_t>(reverse ? at + 1 : at - 1)], x);
+          expected[at] = k == 0 ? x : product(expected[reverse ? at + 1 : at - 1], x);
         }
         const auto f = [&](Tensor x) {
           return vt::associative_scan(product, x, {.axis = axis, .reverse = reverse});

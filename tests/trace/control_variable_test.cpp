@@ -325,8 +325,8 @@ TEST(Variable, InBranches) {
                               }));
   };
   for (int i = 0; i < 4; ++i)
-    expect_run(kinds, 5.0, vt::tensor(static_cast<double>(i)),
-               std::vector<double>{6, 10, 5, 12}[static_cast<std::size_t>(i)], vt::tensor(i));
+    expect_run(kinds, 5.0, vt::tensor(static_cast<double>(i)), std::vector<double>{6, 10, 5, 12}[i],
+               vt::tensor(i));
 }
 
 TEST(Variable, InLoops) {

@@ -229,8 +229,8 @@ TEST(GraphSize, LongConcatenationsAreRight) {
     for (int i = 0; i < n; ++i)
       for (int k = 0; k < 4; ++k) {
         const double wanted = 0.001 * i * (i % 3 == 0 ? 2 : 1);
-        ASSERT_EQ(a[static_cast<std::size_t>(4 * i + k)], wanted) << n;
-        ASSERT_EQ(b[static_cast<std::size_t>(k * n + i)], wanted) << n;
+        ASSERT_EQ(a[4 * i + k], wanted) << n;
+        ASSERT_EQ(b[k * n + i], wanted) << n;
       }
   }
 }

@@ -215,10 +215,8 @@ struct Tree {
   std::vector<double> value;
 };
 double value_of(const Tree& t, int k, double w) {
-  if (t.left[static_cast<std::size_t>(k)] < 0) return t.value[static_cast<std::size_t>(k)];
-  return std::tanh(w * value_of(t, t.left[static_cast<std::size_t>(k)], w) +
-                   value_of(t, t.right[static_cast<std::size_t>(k)], w)) +
-         t.value[static_cast<std::size_t>(k)];
+  if (t.left[k] < 0) return t.value[k];
+  return std::tanh(w * value_of(t, t.left[k], w) + value_of(t, t.right[k], w)) + t.value[k];
 }
 
 TEST(Recursion, BinaryTreeWithCaptures) {

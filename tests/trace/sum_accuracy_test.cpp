@@ -35,7 +35,7 @@ void check_equal_numbers(DType d, const Case& c, const F& f, double factor,
                          const std::string& what) {
   const double x = full({}, 0.1, d).astype(f64).item<double>();
   std::int64_t n = 1;
-  for (int axis : c.axes) n *= c.shape[static_cast<std::size_t>(axis)];
+  for (int axis : c.axes) n *= c.shape[axis];
   const double exact = static_cast<double>(static_cast<long double>(x) * n) * factor;
   const double rounding =
       d == f16 || d == bf16 ? vt_test::ulp_of(exact, d) / 2 : 0;  // of the result

@@ -113,7 +113,7 @@ Tensor chain(const Params& p, unsigned seed) {
   int tag = vt::argmax(best).item<int>();
   Tensor found = scores[length - 1][tag];
   for (std::size_t t = length - 1; t-- > 0;) {
-    const int before = back[t].to_vector<int>()[static_cast<std::size_t>(tag)];
+    const int before = back[t].to_vector<int>()[tag];
     found += scores[t][before] + p.transitions[before][tag];
     tag = before;
   }
@@ -150,7 +150,7 @@ Tensor decoder(const Params& p, unsigned seed) {
   for (int step = 0; step < 3; ++step) {
     const Tensor weights = vt::softmax(vt::matmul(all, h));
     h = composed(p, h, vt::matmul(weights, all));
-    h = h + states[static_cast<std::size_t>(vt::argmax(weights).item<int>())];
+    h = h + states[vt::argmax(weights).item<int>()];
     loss += vt::logsumexp(vt::matmul(all, h)) - vt::log(weights[0]) + vt::sum(vt::mean(all, 0) * h);
   }
   return loss;

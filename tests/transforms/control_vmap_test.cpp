@@ -276,8 +276,7 @@ TEST(ControlVmap, NestedVmapsOfLoops) {
   // The inner axis alone decides; the outer one only varies the values; and the other way round.
   const Tensor counts = vt::tensor({2, 3});
   for (int i = 0; i < 3; ++i)
-    rows[static_cast<std::size_t>(i)] =
-        vt_test::stack_loop(f, 0, counts, vt_test::take_lane(a, 0, i));
+    rows[i] = vt_test::stack_loop(f, 0, counts, vt_test::take_lane(a, 0, i));
   expect_close(vt::vmap(vt::vmap(f), {.in_axes = {vt::unmapped, 0}})(counts, a),
                vt_test::stack_lanes(rows, 0));
   expect_close(vt::vmap([&](Tensor r) { return vt::vmap(f)(counts, r); })(a),

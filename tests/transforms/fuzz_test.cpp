@@ -75,9 +75,9 @@ void vmap_equals_loop(const Case& c) {
   const std::vector<Tensor> xs{c.x(0), c.x(1), c.x(0) * 0.5}, ys{c.y(0), c.y(1), c.y(0) * 0.5};
   std::vector<Tensor> both, left, right;
   for (int i = 0; i < 3; ++i) {
-    both.push_back(c.program(xs[static_cast<std::size_t>(i)], ys[static_cast<std::size_t>(i)]));
-    left.push_back(c.program(xs[static_cast<std::size_t>(i)], ys[0]));
-    right.push_back(c.program(xs[0], ys[static_cast<std::size_t>(i)]));
+    both.push_back(c.program(xs[i], ys[i]));
+    left.push_back(c.program(xs[i], ys[0]));
+    right.push_back(c.program(xs[0], ys[i]));
   }
   const Tensor x = vt::stack(xs), y = vt::stack(ys, -1);
   EXPECT_TRUE(vt_test::all_close(vt::vmap(c.program, {.in_axes = {0, -1}})(x, y), vt::stack(both),

@@ -314,7 +314,7 @@ TEST(PforOfTensor, OtherLanesNeitherFailNorPrintNorCallTheHost) {
             if (i == 0) wanted.push_back("shared");
             wanted.push_back("lane " + std::to_string(i));
             calls.push_back(i);
-            values[static_cast<std::size_t>(i)] = 2 * i + 1;
+            values[i] = 2 * i + 1;
           }
           std::vector<int> got;
           lines = printed([&] { got = f(vt::tensor(n)).to_vector<int>(); });

@@ -190,7 +190,7 @@ TEST_P(Tables, LanesAreTheFunctionLaneByLane) {
   const auto all = vt::jit(vt::vmap(vt::value_and_grad(f)));
   const auto [values, gradients] = all(vt::stack(rows));
   for (int lane = 0; lane < 5; ++lane) {
-    const auto [value, gradient] = vt::value_and_grad(f)(rows[static_cast<std::size_t>(lane)]);
+    const auto [value, gradient] = vt::value_and_grad(f)(rows[lane]);
     EXPECT_NEAR(values[lane].item<double>(), value.item<double>(), 1e-12) << name;
     EXPECT_TRUE(vt::allclose(gradients[lane], gradient, 1e-10, 1e-10).item<bool>()) << name;
   }

@@ -137,6 +137,7 @@ class SmallVec : detail::InlineElements<T, N> {
   auto rend() { return std::reverse_iterator(begin()); }
   auto rbegin() const { return std::reverse_iterator(end()); }
   auto rend() const { return std::reverse_iterator(begin()); }
+  // `i` may be of any integer type, so that axes and variables, which are ints, need no cast.
   [[gnu::always_inline]] T& operator[](std::size_t i) { return data()[i]; }
   [[gnu::always_inline]] const T& operator[](std::size_t i) const { return data()[i]; }
   [[gnu::always_inline]] T& front() { return *data(); }

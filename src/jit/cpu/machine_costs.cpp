@@ -51,7 +51,7 @@ void emit_exps(IrBuilder& b) {
     for (const Value& v : old) next.push_back(math::exp(b, b.neg(v)));
     return next;
   });
-  for (int k = 1; k < exps; ++k) x[0] = b.add(x[0], x[static_cast<std::size_t>(k)]);
+  for (int k = 1; k < exps; ++k) x[0] = b.add(x[0], x[k]);
   b.store(out, b.extract(x[0], 0));
   b.end_function();
 }
@@ -70,7 +70,7 @@ void emit_gathers(IrBuilder& b) {
     for (const Value& v : old) next.push_back(b.gather(table, DType::i32, v));
     return next;
   });
-  for (int k = 1; k < gathers; ++k) at[0] = b.bit_xor(at[0], at[static_cast<std::size_t>(k)]);
+  for (int k = 1; k < gathers; ++k) at[0] = b.bit_xor(at[0], at[k]);
   b.store(b.offset(table, DType::i32, b.index(places)), b.extract(at[0], 0));
   b.end_function();
 }
@@ -180,13 +180,13 @@ MachineCosts measured_costs() {
   using namespace cost_loops;
   constexpr std::int64_t sizes[] = {16 << 10, 256 << 10, 8 << 20, 64 << 20};
   const std::int64_t step = std::int64_t{limit_loops::vectors} * host_target().simd_lanes(4);
-  const auto bytes = static_cast<std::size_t>(sizes[3]);
+  const std::size_t bytes = sizes[3];
   const std::unique_ptr<char[]> memory(new char[bytes + 64]);
   void* const buffer =
       reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.get()) + 63) / 64 * 64);
   MachineCosts m;
   m.measured = 1;
-  std::memset(buffer, 0, static_cast<std::size_t>(sizes[1]));
+  std::memset(buffer, 0, sizes[1]);
   m.vector_ns = fastest(limit_loops::emit_multiply_adds, buffer, iterations) /
                 (iterations * limit_loops::chains);
   m.exp = fastest(emit_exps, buffer, iterations) / (iterations * exps) / m.vector_ns;
@@ -198,7 +198,7 @@ MachineCosts measured_costs() {
   for (int k = 0; k < 4; ++k) {
     background_rest();
     // pages that were never written are all the same one
-    std::memset(buffer, 0, static_cast<std::size_t>(sizes[k]));
+    std::memset(buffer, 0, sizes[k]);
     const std::int64_t elements = sizes[k] / 4 / step * step,
                        times = std::max<std::int64_t>((1 << 20) / sizes[k], 1);
     m.bytes_per_ns[k] = static_cast<double>(4 * elements * times) /

@@ -33,7 +33,7 @@ void emit_multiply_adds(IrBuilder& b) {
     for (const Value& x : old) next.push_back(b.mul_add(x, a, c));
     return next;
   });
-  for (int k = 1; k < chains; ++k) chain[0] = b.add(chain[0], chain[static_cast<std::size_t>(k)]);
+  for (int k = 1; k < chains; ++k) chain[0] = b.add(chain[0], chain[k]);
   b.store(b.offset(out, DType::f32, b.arg(2)), b.extract(chain[0], 0));
   b.end_function();
 }
@@ -48,19 +48,18 @@ void emit_reading(IrBuilder& b) {
               size = b.mul(each, b.sub(b.arg(3), b.arg(2)));
   const Vec<Value> zeros(vectors, b.integer(DType::i32, 0, simd_lanes));
   Vec<Value> sums = b.loop(b.index(0), iterations, 1, zeros, [&](Value, const Vec<Value>& outer) {
-    return b.loop(
-        b.index(0), size, std::int64_t{vectors} * simd_lanes, outer,
-        [&](Value i, const Vec<Value>& old) {
-          Vec<Value> next;
-          for (int k = 0; k < vectors; ++k)
-            next.push_back(b.add(
-                old[static_cast<std::size_t>(k)],
-                b.load(b.offset(start, DType::i32, b.add(i, b.index(std::int64_t{k} * simd_lanes))),
-                       DType::i32, simd_lanes)));
-          return next;
-        });
+    return b.loop(b.index(0), size, std::int64_t{vectors} * simd_lanes, outer,
+                  [&](Value i, const Vec<Value>& old) {
+                    Vec<Value> next;
+                    for (int k = 0; k < vectors; ++k)
+                      next.push_back(b.add(
+                          old[k], b.load(b.offset(start, DType::i32,
+                                                  b.add(i, b.index(std::int64_t{k} * simd_lanes))),
+                                         DType::i32, simd_lanes)));
+                    return next;
+                  });
   });
-  for (int k = 1; k < vectors; ++k) sums[0] = b.add(sums[0], sums[static_cast<std::size_t>(k)]);
+  for (int k = 1; k < vectors; ++k) sums[0] = b.add(sums[0], sums[k]);
   b.store(start, b.extract(sums[0], 0));  // somebody needs them
   b.end_function();
 }

@@ -73,7 +73,7 @@ class OpenOutputs {
   struct Link {
     int before = -1, after = -1;
   };
-  Link& at(int o) { return links_[static_cast<std::size_t>(o + 1)]; }
+  Link& at(int o) { return links_[o + 1]; }
   void link(int before, int after) {
     at(before).after = after;
     at(after).before = before;
@@ -103,11 +103,11 @@ class Planner {
     find_lives();
     for (const FusedStep& step : fusion_.steps)
       if (step.equation >= 0 && !step.writes_given_memory)
-        for (Var v : g.equations[static_cast<std::size_t>(step.equation)].outputs)
+        for (Var v : g.equations[step.equation].outputs)
           slot(v) = {Kind::produced, -1, 0, bytes(v)};
     place_over_owned();
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
+      const Var v = fusion_.storage[g.outputs[i]];
       if (slot(v).kind == Kind::unused) slot(v) = {Kind::output, static_cast<int>(i), 0, bytes(v)};
     }
     begin_placing();
@@ -121,36 +121,33 @@ class Planner {
     for (std::size_t v = 0; v < lives_.size(); ++v)
       if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 &&
           !is_output(static_cast<Var>(v)))
-        plan_.released[static_cast<std::size_t>(lives_[v].last)].push_back(static_cast<Var>(v));
+        plan_.released[lives_[v].last].push_back(static_cast<Var>(v));
     return std::move(plan_);
   }
 
  private:
-  BufferPlan::Slot& slot(Var v) { return plan_.slots[static_cast<std::size_t>(v)]; }
+  BufferPlan::Slot& slot(Var v) { return plan_.slots[v]; }
   std::size_t bytes(Var v) const { return fusion_.graph.aval(v).bytes(); }
-  bool is_output(Var v) const { return is_output_[static_cast<std::size_t>(v)]; }
+  bool is_output(Var v) const { return is_output_[v]; }
 
   void use(Var v, int step) {
-    Life& l = lives_[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)])];
+    Life& l = lives_[fusion_.storage[v]];
     if (l.first < 0) l.first = step;
     l.last = step;
   }
 
   void find_lives() {
-    const auto storage = [&](Var v) {
-      return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
-    };
+    const auto storage = [&](Var v) { return fusion_.storage[v]; };
     is_output_.assign(lives_.size(), 0);
     for (Var o : fusion_.graph.outputs) is_output_[storage(o)] = 1;
     is_step_operand_.assign(lives_.size(), 0);
     for (const FusedStep& step : fusion_.steps)
       for (int equation : step.equations())
-        for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
-          is_step_operand_[storage(v)] = 1;
+        for (Var v : fusion_.graph.equations[equation].inputs) is_step_operand_[storage(v)] = 1;
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
       for (int equation : step.equations()) {
-        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+        const Equation& e = fusion_.graph.equations[equation];
         for (Var v : e.inputs) use(v, static_cast<int>(s));
         for (Var v : e.outputs) use(v, static_cast<int>(s));
       }
@@ -163,15 +160,14 @@ class Planner {
     // A product's operands are read until its last row is done, long after a kernel on its rows has
     // begun to write.
     for (int equation : step.equations())
-      for (Var v : fusion_.graph.equations[static_cast<std::size_t>(equation)].inputs)
-        if (fusion_.storage[static_cast<std::size_t>(v)] == r) return false;
+      for (Var v : fusion_.graph.equations[equation].inputs)
+        if (fusion_.storage[v] == r) return false;
     int wi = -1, ri = -1;
     for (std::size_t b = 0; b < step.buffers.size(); ++b) {
       if (step.buffers[b] == w) wi = static_cast<int>(b);
       if (step.buffers[b] == r) ri = static_cast<int>(b);
     }
-    return wi >= 0 && ri >= 0 && step.nest.buffers[static_cast<std::size_t>(wi)].alias == ri &&
-           bytes(w) == bytes(r);
+    return wi >= 0 && ri >= 0 && step.nest.buffers[wi].alias == ri && bytes(w) == bytes(r);
   }
 
   bool owned(std::size_t input) const {
@@ -183,10 +179,10 @@ class Planner {
   void place_over_owned() {
     const GraphBody& g = fusion_.graph;
     for (std::size_t o = 0; o < std::min(owned_.results, g.outputs.size()); ++o) {
-      const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[o])];
-      if (slot(v).kind != Kind::unused || lives_[static_cast<std::size_t>(v)].first < 0) continue;
-      const int s = lives_[static_cast<std::size_t>(v)].first;
-      const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+      const Var v = fusion_.storage[g.outputs[o]];
+      if (slot(v).kind != Kind::unused || lives_[v].first < 0) continue;
+      const int s = lives_[v].first;
+      const FusedStep& step = fusion_.steps[s];
       if (owned(o)) place_over_input(v, s, step, o);
       if (slot(v).kind != Kind::unused) continue;
       Vec<int> inputs;  // that the step reads
@@ -205,9 +201,9 @@ class Planner {
     Vec<Var> all;
     for (Var v = result;;) {
       all.push_back(v);
-      const int s = lives_[static_cast<std::size_t>(v)].first;
+      const int s = lives_[v].first;
       if (s < 0) return;
-      const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+      const FusedStep& step = fusion_.steps[s];
       const auto* const found = std::find_if(step.buffers.begin(), step.buffers.end(),
                                              [&](Var r) { return updates(step, v, r); });
       if (found == step.buffers.end()) return;
@@ -218,7 +214,7 @@ class Planner {
         for (Var w : all) slot(w) = slot(v);
         return;
       }
-      const bool made_before = lives_[static_cast<std::size_t>(r)].first < s;
+      const bool made_before = lives_[r].first < s;
       if (slot(r).kind != Kind::unused || !made_before || !is_last_use(s, r)) return;
       v = r;
     }
@@ -226,10 +222,9 @@ class Planner {
 
   bool place_over_input(Var v, int s, const FusedStep& step, std::size_t i) {
     const Var r = fusion_.graph.inputs[i];
-    if (taken_[i] || is_output(r) || lives_[static_cast<std::size_t>(r)].last != s ||
-        !updates(step, v, r) ||
+    if (taken_[i] || is_output(r) || lives_[r].last != s || !updates(step, v, r) ||
         // of a loop or an interpreted equation, whose result may be the operand itself
-        is_step_operand_[static_cast<std::size_t>(r)])
+        is_step_operand_[r])
       return false;
     taken_[i] = true;
     slot(v) = {Kind::input, static_cast<int>(i), 0, bytes(v)};
@@ -240,14 +235,14 @@ class Planner {
   bool is_owned_input(Var r) {
     const BufferPlan::Slot& s = slot(r);
     return s.kind == Kind::input && owned(static_cast<std::size_t>(s.index)) &&
-           fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == r;
+           fusion_.graph.inputs[s.index] == r;
   }
 
   // A region writes its results one after the other, and what they are made of is still read then.
   void keep_regions_apart() {
     for (const FusedStep& step : fusion_.steps)
       for (int equation : step.equations()) {
-        const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+        const Equation& e = fusion_.graph.equations[equation];
         if (e.op != Op::fused_region) continue;
         for (Var w : e.outputs)
           for (Var r : e.inputs)
@@ -266,9 +261,7 @@ class Planner {
     return shared && memory(a) == memory(b) && a.offset < b.offset + b.bytes &&
            b.offset < a.offset + a.bytes;
   }
-  const BufferPlan::Slot& slot_of(Var v) {
-    return slot(fusion_.storage[static_cast<std::size_t>(v)]);
-  }
+  const BufferPlan::Slot& slot_of(Var v) { return slot(fusion_.storage[v]); }
 
   void hand_over() {
     const GraphBody& g = fusion_.graph;
@@ -279,24 +272,23 @@ class Planner {
     for (std::size_t w = 0; w < plan_.slots.size(); ++w) {
       const BufferPlan::Slot& at = plan_.slots[w];
       if (at.kind != Kind::input) continue;
-      int& end = input_ends[static_cast<std::size_t>(at.index)];
+      int& end = input_ends[at.index];
       end = std::max(end, is_output_[w] ? static_cast<int>(fusion_.steps.size()) : lives_[w].last);
     }
     for (std::size_t s = 0; s < fusion_.steps.size(); ++s) {
       const FusedStep& step = fusion_.steps[s];
       if (step.equation < 0 || step.writes_given_memory) continue;
-      const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+      const Equation& e = g.equations[step.equation];
       HashMap<Var, int> uses;  // of one memory, by the first Var that lies there
       for (Var o : e.inputs) ++uses[memory_of(o)];
       for (Var o : e.inputs) {
-        const Var v = fusion_.storage[static_cast<std::size_t>(o)];
+        const Var v = fusion_.storage[o];
         if (uses.at(memory_of(o)) != 1) continue;
         const bool carried = slot(v).kind == Kind::input && is_control(e.op) &&
                              owned(static_cast<std::size_t>(slot(v).index));
         const bool ends = slot(v).kind == Kind::produced
                               ? is_last_use(static_cast<int>(s), v)
-                              : carried && input_ends[static_cast<std::size_t>(slot(v).index)] <=
-                                               static_cast<int>(s);
+                              : carried && input_ends[slot(v).index] <= static_cast<int>(s);
         if (ends) plan_.handed_over[s].push_back(v);
       }
     }
@@ -304,23 +296,19 @@ class Planner {
 
   // The same for all that shares memory for good, or lies over the same input.
   Var memory_of(Var v) {
-    const Var stored = fusion_.storage[static_cast<std::size_t>(v)];
+    const Var stored = fusion_.storage[v];
     const BufferPlan::Slot& at = slot(stored);
-    return at.kind == Kind::input ? fusion_.graph.inputs[static_cast<std::size_t>(at.index)]
-                                  : stored;
+    return at.kind == Kind::input ? fusion_.graph.inputs[at.index] : stored;
   }
-  bool is_last_use(int step, Var v) const {
-    return lives_[static_cast<std::size_t>(v)].last <= step && !is_output(v);
-  }
+  bool is_last_use(int step, Var v) const { return lives_[v].last <= step && !is_output(v); }
 
   void place_results(int s) {
-    const FusedStep& step = fusion_.steps[static_cast<std::size_t>(s)];
+    const FusedStep& step = fusion_.steps[s];
     for (int equation : step.equations()) {
-      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+      const Equation& e = fusion_.graph.equations[equation];
       for (Var v : e.outputs) {
         if (step.then >= 0 && equation == step.equation) continue;  // its rows are handed on
-        const bool read =
-            e.op != Op::sort || lives_[static_cast<std::size_t>(v)].last > s || is_output(v);
+        const bool read = e.op != Op::sort || lives_[v].last > s || is_output(v);
         if (read && slot(v).kind == Kind::unused && !(step.rows_alone && step.writes_given_memory))
           place(v, s, step);
       }
@@ -332,7 +320,7 @@ class Planner {
   }
 
   void place(Var v, int s, const FusedStep& step) {
-    const Life life = lives_[static_cast<std::size_t>(v)];
+    const Life life = lives_[v];
     // Over an operand of this step that ends here.
     for (Var r : step.buffers) {
       const BufferPlan::Slot& old = slot(r);
@@ -342,7 +330,7 @@ class Planner {
           !updates(step, v, r))
         continue;
       if (old.kind == Kind::in_output && !outlasts(old.index, life, v)) continue;
-      passed_on_[static_cast<std::size_t>(r)] = lies_over_[static_cast<std::size_t>(v)] = 1;
+      passed_on_[r] = lies_over_[v] = 1;
       return take(v, {old.kind, old.index, old.offset, bytes(v)});
     }
     // In an output that is written later: the tightest one of the next few.
@@ -350,7 +338,7 @@ class Planner {
     for (int o = open_outputs_.first(); o >= 0 && looked_at < most_outputs_asked;
          o = open_outputs_.after(o), ++looked_at) {
       if (best >= 0 && bytes(output(o)) >= bytes(output(best))) continue;
-      if (output_busy_until_[static_cast<std::size_t>(o)] < s && outlasts(o, life, v)) best = o;
+      if (output_busy_until_[o] < s && outlasts(o, life, v)) best = o;
     }
     if (best >= 0) return take(v, {Kind::in_output, best, 0, bytes(v)});
     // In the scratch block, at the lowest offset that is free.
@@ -358,12 +346,12 @@ class Planner {
   }
 
   void take(Var v, BufferPlan::Slot at) {
-    const int last = lives_[static_cast<std::size_t>(v)].last;
+    const int last = lives_[v].last;
     slot(v) = at;
-    if (at.kind == Kind::in_output) output_busy_until_[static_cast<std::size_t>(at.index)] = last;
+    if (at.kind == Kind::in_output) output_busy_until_[at.index] = last;
     if (at.kind != Kind::arena) return;
     plan_.arena_bytes = std::max(plan_.arena_bytes, at.offset + rounded(v));
-    ending_[static_cast<std::size_t>(last)].push_back(v);
+    ending_[last].push_back(v);
   }
 
   // What ended before step s leaves its memory; outputs written before it hold nothing else any
@@ -371,7 +359,7 @@ class Planner {
   void begin_step(int s) {
     if (s == 0) return;
     for (Var v : ending_[static_cast<std::size_t>(s) - 1])
-      if (!passed_on_[static_cast<std::size_t>(v)]) gaps_.give(slot(v).offset, rounded(v));
+      if (!passed_on_[v]) gaps_.give(slot(v).offset, rounded(v));
     for (int o : written_[static_cast<std::size_t>(s) - 1]) open_outputs_.remove(o);
   }
 
@@ -386,33 +374,29 @@ class Planner {
     for (std::size_t o = 0; o < outputs; ++o) {
       const auto number = static_cast<int>(o);
       const BufferPlan::Slot& at = slot(output(number));
-      const int written = lives_[static_cast<std::size_t>(output(number))].first;
+      const int written = lives_[output(number)].first;
       if (at.kind != Kind::output || at.index != number || written < 0) continue;
       open_outputs_.add(number);
-      written_[static_cast<std::size_t>(written)].push_back(number);
+      written_[written].push_back(number);
     }
   }
 
   // r ends at step s, and no other value has the same memory at that step.
   bool can_pass_on(Var r, int s) const {
-    const Life& life = lives_[static_cast<std::size_t>(r)];
-    return life.last == s && !passed_on_[static_cast<std::size_t>(r)] &&
-           !(life.first == s && lies_over_[static_cast<std::size_t>(r)]);
+    const Life& life = lives_[r];
+    return life.last == s && !passed_on_[r] && !(life.first == s && lies_over_[r]);
   }
 
   // Can v lie in the memory of output o until that is written?
   bool outlasts(int o, const Life& life, Var v) const {
     const Var w = output(o);
-    const int written = lives_[static_cast<std::size_t>(w)].first;
+    const int written = lives_[w].first;
     if (bytes(w) < bytes(v) || life.last > written) return false;
-    if (!within_results_.empty() && !within_results_[static_cast<std::size_t>(v)]) return false;
-    return life.last < written || updates(fusion_.steps[static_cast<std::size_t>(written)], w, v);
+    if (!within_results_.empty() && !within_results_[v]) return false;
+    return life.last < written || updates(fusion_.steps[written], w, v);
   }
 
-  Var output(int o) const {
-    return fusion_
-        .storage[static_cast<std::size_t>(fusion_.graph.outputs[static_cast<std::size_t>(o)])];
-  }
+  Var output(int o) const { return fusion_.storage[fusion_.graph.outputs[o]]; }
   std::size_t rounded(Var v) const { return (bytes(v) + 63) / 64 * 64; }
 
   static constexpr int most_outputs_asked = 64;
@@ -439,18 +423,17 @@ class Planner {
 void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
   if (owned.inputs.empty()) return;
   const GraphBody& g = fusion.graph;
-  const auto storage = [&](Var v) { return fusion.storage[static_cast<std::size_t>(v)]; };
+  const auto storage = [&](Var v) { return fusion.storage[v]; };
   // Per Var: the owned input that it is, and the last step that reads it.
   Vec<int> input_of(g.avals.size(), -1), last(g.avals.size(), -1);
   for (std::size_t i = 0; i < owned.inputs.size() && i < g.inputs.size(); ++i)
-    if (owned.inputs[i]) input_of[static_cast<std::size_t>(g.inputs[i])] = static_cast<int>(i);
-  for (Var o : g.outputs) input_of[static_cast<std::size_t>(storage(o))] = -1;
+    if (owned.inputs[i]) input_of[g.inputs[i]] = static_cast<int>(i);
+  for (Var o : g.outputs) input_of[storage(o)] = -1;
   for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
     const FusedStep& step = fusion.steps[k];
-    for (Var v : step.buffers) last[static_cast<std::size_t>(v)] = static_cast<int>(k);
+    for (Var v : step.buffers) last[v] = static_cast<int>(k);
     for (int equation : step.equations())  // read as long as its rows are made
-      for (Var v : g.equations[static_cast<std::size_t>(equation)].inputs)
-        input_of[static_cast<std::size_t>(storage(v))] = -1;
+      for (Var v : g.equations[equation].inputs) input_of[storage(v)] = -1;
   }
   for (std::size_t k = 0; k < fusion.steps.size(); ++k) {
     FusedStep& step = fusion.steps[k];
@@ -465,12 +448,11 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
           continue;
         for (std::size_t r = 0; r < count && wanted[w] < 0; ++r) {
           const Var v = step.buffers[r];
-          const int input =
-              step.nest.buffers[r].local > 0 ? -1 : input_of[static_cast<std::size_t>(v)];
-          if (input < 0 || taken[r] || last[static_cast<std::size_t>(v)] != static_cast<int>(k) ||
+          const int input = step.nest.buffers[r].local > 0 ? -1 : input_of[v];
+          if (input < 0 || taken[r] || last[v] != static_cast<int>(k) ||
               g.aval(v).bytes() != g.aval(step.buffers[w]).bytes())
             continue;
-          const auto place = static_cast<std::size_t>(input);
+          const std::size_t place = input;
           if (own_place &&
               (place >= g.outputs.size() || storage(g.outputs[place]) != step.buffers[w]))
             continue;

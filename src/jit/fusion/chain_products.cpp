@@ -21,7 +21,7 @@ class Chainer {
     for (std::size_t k = 0; k < steps.size(); ++k) {
       const int taker = steps[k].row_loop >= 0 && steps[k].row_group == 1 ? taker_of(k) : -1;
       if (taker < 0) continue;
-      FusedStep& later = steps[static_cast<std::size_t>(taker)];
+      FusedStep& later = steps[taker];
       steps[k].then = later.equation;
       steps[k].product_then = later.product;
       steps[k].handed_on = storage(equation(later.equation).inputs[0]);
@@ -30,7 +30,7 @@ class Chainer {
         later.join({});
         later.row_loop = -1, later.row_group = 1;
       } else {
-        moved[static_cast<std::size_t>(taker)] = 1;
+        moved[taker] = 1;
       }
     }
     Vec<FusedStep> kept;
@@ -40,10 +40,8 @@ class Chainer {
   }
 
  private:
-  const Equation& equation(int e) const {
-    return fusion_.graph.equations[static_cast<std::size_t>(e)];
-  }
-  Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
+  const Equation& equation(int e) const { return fusion_.graph.equations[e]; }
+  Var storage(Var v) const { return fusion_.storage[v]; }
   bool among(std::span<const Var> list, Var v) const {
     for (Var other : list)
       if (storage(other) == v) return true;

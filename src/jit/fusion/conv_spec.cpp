@@ -78,7 +78,7 @@ Axes joined(Axes axes, const Axes& more) {
   return axes;
 }
 std::size_t position(const Axes& axes, int axis) {
-  return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+  return std::find(axes.begin(), axes.end(), axis) - axes.begin();
 }
 
 // The place of each axis of c before its order, and their distances in c.
@@ -93,17 +93,16 @@ Shape result_strides(const ConvParams& p, const Shape& unordered) {
 bool is_image(const ConvParams& p, const Shape& lhs) {
   int last = -1, before = 0, behind = 0;
   for (int axis : p.lhs_window) {
-    if (lhs[axis_index(axis)] == 1) continue;
+    if (lhs[axis] == 1) continue;
     if (axis < last) return false;
     for (int between = last + 1; last >= 0 && between < axis; ++between)
-      if (lhs[axis_index(between)] != 1) return false;
+      if (lhs[between] != 1) return false;
     last = axis;
   }
   const int first =
       p.lhs_window.empty() ? 0 : *std::min_element(p.lhs_window.begin(), p.lhs_window.end());
   for (int axis = 0; axis < lhs.rank(); ++axis)
-    if (!p.lhs_window.contains(axis) && lhs[axis_index(axis)] != 1)
-      ++(axis < first ? before : behind);
+    if (!p.lhs_window.contains(axis) && lhs[axis] != 1) ++(axis < first ? before : behind);
   return behind > 0 || before <= 1;
 }
 
@@ -137,15 +136,15 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
                     rhs_free_at = windows_at + p.lhs_window.size();
 
   Shape unordered = picked(lhs, p.dot.lhs_batch);
-  for (int axis : lhs_free) unordered.push_back(lhs[axis_index(axis)]);
+  for (int axis : lhs_free) unordered.push_back(lhs[axis]);
   for (std::size_t k = 0; k < p.lhs_window.size(); ++k) {
     ConvWindow w;
-    w.extent = lhs[axis_index(p.lhs_window[k])];
-    w.size = rhs[axis_index(p.rhs_window[k])];
+    w.extent = lhs[p.lhs_window[k]];
+    w.size = rhs[p.rhs_window[k]];
     w.stride = p.strides[k], w.low = p.low[k], w.lhs_dilation = p.lhs_dilation[k],
     w.rhs_dilation = p.rhs_dilation[k];
-    w.a = a_strides[axis_index(p.lhs_window[k])];
-    w.b = b_strides[axis_index(p.rhs_window[k])];
+    w.a = a_strides[p.lhs_window[k]];
+    w.b = b_strides[p.rhs_window[k]];
     if (p.flipped.contains(static_cast<int>(k))) {
       s.b_start += (w.size - 1) * w.b;
       w.b = -w.b;
@@ -157,7 +156,7 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     unordered.push_back(w.out);
     s.windows.push_back(w);
   }
-  for (int axis : rhs_free) unordered.push_back(rhs[axis_index(axis)]);
+  for (int axis : rhs_free) unordered.push_back(rhs[axis]);
   const Shape c_strides = result_strides(p, unordered);
   for (std::size_t k = 0; k < s.windows.size(); ++k) s.windows[k].c = c_strides[windows_at + k];
 
@@ -165,7 +164,7 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
   // the last axis.
   std::size_t first_window = lhs_order.size();
   for (std::size_t i = 0; i < lhs_order.size(); ++i)
-    if (p.lhs_window.contains(lhs_order[i]) && lhs[axis_index(lhs_order[i])] != 1)
+    if (p.lhs_window.contains(lhs_order[i]) && lhs[lhs_order[i]] != 1)
       first_window = std::min(first_window, i);
   if (first_window == lhs_order.size()) {
     for (std::size_t i = 0; i < lhs_order.size(); ++i)
@@ -175,15 +174,15 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     const int axis = lhs_order[i];
     const bool outer = i < first_window;
     if (p.lhs_window.contains(axis)) continue;
-    ConvAxis x{lhs[axis_index(axis)], a_strides[axis_index(axis)], 0, 0};
+    ConvAxis x{lhs[axis], a_strides[axis], 0, 0};
     if (!outer) s.inner *= x.extent;
     if (p.dot.lhs_batch.contains(axis)) {
       const std::size_t k = position(p.dot.lhs_batch, axis);
-      x.b = b_strides[axis_index(p.dot.rhs_batch[k])];
+      x.b = b_strides[p.dot.rhs_batch[k]];
       x.c = c_strides[k];
       (outer ? s.outer_batch : s.inner_batch).push_back(x);
     } else if (p.dot.lhs_contract.contains(axis)) {
-      x.b = b_strides[axis_index(p.dot.rhs_contract[position(p.dot.lhs_contract, axis)])];
+      x.b = b_strides[p.dot.rhs_contract[position(p.dot.lhs_contract, axis)]];
       (outer ? s.outer_contract : s.inner_contract).push_back(x);
     } else {
       x.c = c_strides[batches + position(lhs_free, axis)];
@@ -195,8 +194,7 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
   s.columns = {1, 0, 1, 1};
   std::size_t taken = rhs_free.size();
   for (; target == ConvTarget::host && taken > 0; --taken) {
-    const std::int64_t extent = rhs[axis_index(rhs_free[taken - 1])],
-                       b = b_strides[axis_index(rhs_free[taken - 1])],
+    const std::int64_t extent = rhs[rhs_free[taken - 1]], b = b_strides[rhs_free[taken - 1]],
                        c = c_strides[rhs_free_at + taken - 1];
     if (extent == 1) continue;
     if (s.columns.extent == 1) {
@@ -209,9 +207,8 @@ std::optional<ConvPlan> plan_conv(const ConvParams& p, const Shape& lhs, const S
     }
   }
   for (std::size_t k = 0; k < taken; ++k)
-    if (rhs[axis_index(rhs_free[k])] != 1)
-      s.b_free.push_back({rhs[axis_index(rhs_free[k])], 0, b_strides[axis_index(rhs_free[k])],
-                          c_strides[rhs_free_at + k]});
+    if (rhs[rhs_free[k]] != 1)
+      s.b_free.push_back({rhs[rhs_free[k]], 0, b_strides[rhs_free[k]], c_strides[rhs_free_at + k]});
 
   // Without any, channels that a, b and c have beside each other take their place.
   if (s.columns.extent == 1)

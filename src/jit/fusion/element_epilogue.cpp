@@ -51,8 +51,8 @@ bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
     return false;
   SmallVec<int, 6> loops;
   for (int l : loops_of(nest)) {
-    if (nest.loops[static_cast<std::size_t>(l)].block_of >= 0) return false;
-    if (nest.loops[static_cast<std::size_t>(l)].extent != 1) loops.push_back(l);
+    if (nest.loops[l].block_of >= 0) return false;
+    if (nest.loops[l].extent != 1) loops.push_back(l);
   }
   insertion_sort(loops, [&](int a, int b) {
     return nest.indices.factor_of_loop(read, a) < nest.indices.factor_of_loop(read, b);
@@ -60,7 +60,7 @@ bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
   std::int64_t passed = 1;
   for (int l : loops) {
     if (nest.indices.factor_of_loop(read, l) != passed) return false;
-    passed *= nest.loops[static_cast<std::size_t>(l)].extent;
+    passed *= nest.loops[l].extent;
   }
   // Neighbours stay neighbours: what is transposed has a kernel of its own, which does that in
   // shared memory.
@@ -76,8 +76,8 @@ bool takes_elements(const Nest& nest, int buffer, std::int64_t elements) {
 
 void attach_element_epilogues(Fusion& fusion, FunctionRef<bool(const FusedStep&)> takes) {
   attach_to_products(fusion, [&](FusedStep& kernel, const FusedStep& product, bool alone) {
-    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(product.equation)];
-    const Var result = fusion.storage[static_cast<std::size_t>(e.outputs[0])];
+    const Equation& e = fusion.graph.equations[product.equation];
+    const Var result = fusion.storage[e.outputs[0]];
     const auto buffer = static_cast<int>(
         std::find(kernel.buffers.begin(), kernel.buffers.end(), result) - kernel.buffers.begin());
     if (!element_epilogues::takes_elements(kernel.nest, buffer,

@@ -16,7 +16,7 @@ namespace vt::detail {
 
 bool stays_in_rows(Nest& nest, int row_loop, const Vec<IndexId>& accesses, std::int64_t columns) {
   Vec<IndexId> first(nest.loops.size(), -1);
-  first[static_cast<std::size_t>(row_loop)] = nest.indices.constant(0);
+  first[row_loop] = nest.indices.constant(0);
   for (IndexId e : accesses) {
     if (nest.indices.factor_of_loop(e, row_loop) != columns ||
         nest.indices.loop_inside_division(e, row_loop))
@@ -29,7 +29,7 @@ bool stays_in_rows(Nest& nest, int row_loop, const Vec<IndexId>& accesses, std::
 
 namespace epilogue_fusion {
 
-const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[static_cast<std::size_t>(l)]; }
+const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[l]; }
 
 // The loops that may be cut into ranges: those around all stages, or the ordinary ones of the only
 // stage.
@@ -104,15 +104,13 @@ class Attacher {
     const std::size_t vars = fusion_.graph.avals.size();
     Vec<int> first_reader(vars, -1), last_reader(vars, -1), product_of(vars, -1);
     Vec<char> is_result(vars, 0);
-    for (Var o : fusion_.graph.outputs) is_result[static_cast<std::size_t>(storage(o))] = 1;
+    for (Var o : fusion_.graph.outputs) is_result[storage(o)] = 1;
     for (std::size_t k = 0; k < steps.size(); ++k) {
       for (Var v : reads(steps[k])) {
-        if (first_reader[static_cast<std::size_t>(v)] < 0)
-          first_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
-        last_reader[static_cast<std::size_t>(v)] = static_cast<int>(k);
+        if (first_reader[v] < 0) first_reader[v] = static_cast<int>(k);
+        last_reader[v] = static_cast<int>(k);
       }
-      if (is_product(steps[k]))
-        product_of[static_cast<std::size_t>(result_of(steps[k]))] = static_cast<int>(k);
+      if (is_product(steps[k])) product_of[result_of(steps[k])] = static_cast<int>(k);
     }
     for (std::size_t k = 0; k < steps.size(); ++k) {
       if (steps[k].equation >= 0 || steps[k].partial || steps[k].nest.stages.empty() ||
@@ -121,15 +119,14 @@ class Attacher {
       // The product nearest to it; nobody reads its result before, so it can wait until here.
       int best = -1;
       for (Var v : steps[k].buffers)
-        if (first_reader[static_cast<std::size_t>(v)] == static_cast<int>(k))
-          best = std::max(best, product_of[static_cast<std::size_t>(v)]);
+        if (first_reader[v] == static_cast<int>(k)) best = std::max(best, product_of[v]);
       if (best < 0) continue;
-      const FusedStep& product = steps[static_cast<std::size_t>(best)];
+      const FusedStep& product = steps[best];
       // Nothing but this step reads the product's result?
-      const auto made = static_cast<std::size_t>(result_of(product));
+      const std::size_t made = result_of(product);
       const bool alone = !is_result[made] && last_reader[made] == static_cast<int>(k);
       if (!attach(steps[k], product, alone)) continue;
-      moved[static_cast<std::size_t>(best)] = 1;
+      moved[best] = 1;
     }
     Vec<FusedStep> kept;
     for (std::size_t k = 0; k < steps.size(); ++k)
@@ -167,9 +164,9 @@ class Attacher {
 
  private:
   const Equation& equation_of(const FusedStep& s) const {
-    return fusion_.graph.equations[static_cast<std::size_t>(s.equation)];
+    return fusion_.graph.equations[s.equation];
   }
-  Var storage(Var v) const { return fusion_.storage[static_cast<std::size_t>(v)]; }
+  Var storage(Var v) const { return fusion_.storage[v]; }
   bool is_product(const FusedStep& s) const {
     return s.equation >= 0 && family_of(equation_of(s).op) == Family::contract;
   }

@@ -18,7 +18,7 @@ namespace nest_assembly {
 // operand itself), then the updates in row-major order. Sums and products of 16-bit floats are made
 // in f32 and rounded at the end.
 void build_update(NestSource& source, GraphBody& graph, int equation, Vec<FusedStep>& steps) {
-  const Equation& e = graph.equations[static_cast<std::size_t>(equation)];
+  const Equation& e = graph.equations[equation];
   const Var out = e.outputs[0];
   const DType dtype = graph.aval(out).dtype;
   const bool wide = (dtype == DType::f16 || dtype == DType::bf16) &&
@@ -118,13 +118,13 @@ Fusion fuse(GraphBody graph, const FuseOptions& options) {
   planner.run();
   NestSource source = planner.source;
   for (int g : planner.order) {
-    const FusionGroup& group = planner.groups[static_cast<std::size_t>(g)];
+    const FusionGroup& group = planner.groups[g];
     if (group.joins) continue;
     if (group.equation < 0) {
       build_steps(planner, group, fusion.graph, source, options, fusion.steps);
       continue;
     }
-    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(group.equation)];
+    const Equation& e = fusion.graph.equations[group.equation];
     if (writes_window(fusion.graph, e)) {
       nest_assembly::build_update(source, fusion.graph, group.equation, fusion.steps);
       continue;

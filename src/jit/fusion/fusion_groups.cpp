@@ -109,7 +109,7 @@ bool can_fuse(const GraphBody& graph, const Equation& e) {
 
 bool is_sorted_place(const GraphBody& graph, const Equation& sort, int definition) {
   if (sort.op != Op::sort || definition < 0) return false;
-  const Equation& e = graph.equations[static_cast<std::size_t>(definition)];
+  const Equation& e = graph.equations[definition];
   return e.op == Op::iota && e.as<IotaParams>().axis == sort.as<SortParams>().axis &&
          can_be_place(graph.aval(e.outputs[0]).dtype);
 }
@@ -148,9 +148,9 @@ void FusionPlanner::classify() {
   pieces_.assign(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const Equation& e = graph_.equations[i];
-    for (Var v : e.outputs) source.definition[static_cast<std::size_t>(v)] = static_cast<int>(i);
+    for (Var v : e.outputs) source.definition[v] = static_cast<int>(i);
     for (Var v : e.inputs) {
-      auto& list = uses_[static_cast<std::size_t>(v)];
+      auto& list = uses_[v];
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
     if (!can_fuse(graph_, e) || !has_code(e) ||
@@ -163,7 +163,7 @@ void FusionPlanner::classify() {
         (e.op == Op::overlap_add && overlap_iterations(e.as<WindowParams>()).elements() > 1);
     (reduces ? reduction_ : inlined_)[i] = 1;
   }
-  for (Var v : graph_.inputs) source.stored[static_cast<std::size_t>(v)] = 1;
+  for (Var v : graph_.inputs) source.stored[v] = 1;
 }
 
 bool FusionPlanner::has_code(const Equation& e) const {
@@ -177,9 +177,9 @@ bool FusionPlanner::has_code(const Equation& e) const {
 // Reshapes and gradient stops share the buffer of what they reshape.
 Var FusionPlanner::base_of(Var v) const {
   for (;;) {
-    const int d = source.definition[static_cast<std::size_t>(v)];
+    const int d = source.definition[v];
     if (d < 0) return v;
-    const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+    const Equation& e = graph_.equations[d];
     if (e.op != Op::reshape && e.op != Op::stop_gradient) return v;
     v = e.inputs[0];
   }
@@ -187,18 +187,17 @@ Var FusionPlanner::base_of(Var v) const {
 
 void FusionPlanner::mark(Var v) {
   const Var base = base_of(v);
-  source.storage[static_cast<std::size_t>(v)] = base;
-  source.stored[static_cast<std::size_t>(v)] = source.stored[static_cast<std::size_t>(base)] = 1;
+  source.storage[v] = base;
+  source.stored[v] = source.stored[base] = 1;
 }
 
 int FusionPlanner::cost(Var v) {
-  int& known = cost_[static_cast<std::size_t>(v)];
+  int& known = cost_[v];
   if (known >= 0) return known;
   // Equations come in order, so operands have their cost when this is asked for in order.
-  const int d = source.definition[static_cast<std::size_t>(v)];
-  if (d < 0 || source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)])
-    return known = 1;
-  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  const int d = source.definition[v];
+  if (d < 0 || source.stored[v] || !inlined_[d]) return known = 1;
+  const Equation& e = graph_.equations[d];
   int sum = op_weight(e.op, graph_.aval(v).dtype);
   for (Var o : e.inputs) sum += cost(o);
   return known = std::min(sum, 1 << 20);
@@ -208,11 +207,10 @@ int FusionPlanner::cost(Var v) {
 /// has more than one element.
 bool FusionPlanner::is_reduced_along(Var v, const Shape& own, int depth) const {
   constexpr int deepest = 4;
-  return any_of(uses_[static_cast<std::size_t>(v)], [&](int i) {
-    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+  return any_of(uses_[v], [&](int i) {
+    const Equation& e = graph_.equations[i];
     if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all)
-      return any_of(e.as<AxesParams>().axes,
-                    [&](int a) { return own[static_cast<std::size_t>(a)] > 1; });
+      return any_of(e.as<AxesParams>().axes, [&](int a) { return own[a] > 1; });
     return is_elementwise(e.op) && depth < deepest &&
            is_reduced_along(e.outputs[0], own, depth + 1);
   });
@@ -222,12 +220,10 @@ bool FusionPlanner::is_reduced_along(Var v, const Shape& own, int depth) const {
 /// are, and without `written`: then it need not be laid out where a scatter into that reads it.
 bool FusionPlanner::is_made_beside(Var v, Var written) {
   constexpr int few = 8;
-  const int d = source.definition[static_cast<std::size_t>(v)];
+  const int d = source.definition[v];
   if (d < 0) return base_of(v) != written;
-  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
-  if (source.stored[static_cast<std::size_t>(v)] || !inlined_[static_cast<std::size_t>(d)] ||
-      cost(v) > few)
-    return false;
+  const Equation& e = graph_.equations[d];
+  if (source.stored[v] || !inlined_[d] || cost(v) > few) return false;
   return (is_elementwise(e.op) || e.op == Op::full || e.op == Op::iota || e.op == Op::reshape ||
           e.op == Op::broadcast_in_dim) &&
          all_of(e.inputs, [&](Var o) { return is_made_beside(o, written); });
@@ -236,34 +232,32 @@ bool FusionPlanner::is_made_beside(Var v, Var written) {
 void FusionPlanner::mark_stored() {
   again.assign(graph_.avals.size(), 0);
   for (Var v : graph_.outputs) {
-    is_output_[static_cast<std::size_t>(base_of(v))] = 1;
+    is_output_[base_of(v)] = 1;
     mark(v);
   }
   for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
     const Equation& e = graph_.equations[i];
     const bool own_step = !inlined_[i] && !reduction_[i];
     if (own_step || reduction_[i])
-      for (Var v : e.outputs) source.stored[static_cast<std::size_t>(v)] = 1;
+      for (Var v : e.outputs) source.stored[v] = 1;
     if (own_step) {
       for (std::size_t k = 0; k < e.inputs.size(); ++k) {
         // What a scatter starts from is copied anyway: a constant need not be laid out before.
-        const int d = source.definition[static_cast<std::size_t>(e.inputs[k])];
+        const int d = source.definition[e.inputs[k]];
         const bool constant = k == 0 && family_of(e.op) == Family::index && d >= 0 &&
-                              graph_.equations[static_cast<std::size_t>(d)].op == Op::full;
+                              graph_.equations[d].op == Op::full;
         const bool places = k == 1 && is_scatter(e.op) && options_.on_host &&
                             is_made_beside(e.inputs[k], base_of(e.inputs[0]));
         if (!constant && !places && !is_sorted_place(graph_, e, d)) mark(e.inputs[k]);
       }
     }
     if (e.op == Op::constant && graph_.aval(e.outputs[0]).elements() != 1)
-      source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
+      source.stored[e.outputs[0]] = 1;
     if (own_step) continue;
     // Operands that are read more often than they have elements are not computed again each time.
     for (std::size_t k = 0; k < e.inputs.size(); ++k) {
       const Var o = e.inputs[k];
-      if (source.stored[static_cast<std::size_t>(o)] ||
-          source.definition[static_cast<std::size_t>(o)] < 0)
-        continue;
+      if (source.stored[o] || source.definition[o] < 0) continue;
       const int c = cost(o);
       bool store = c > most_fused_weight;
       if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) ||
@@ -277,16 +271,15 @@ void FusionPlanner::mark_stored() {
       // are never laid out.
       if (e.op == Op::windows &&
           (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() ||
-           uses_[static_cast<std::size_t>(e.outputs[0])].size() > 1))
+           uses_[e.outputs[0]].size() > 1))
         store = store || c > fusion_costs::worth_storing;
       if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 &&
           graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
         const BroadcastParams& p = e.as<BroadcastParams>();
         // its value stays the same in the inner loops, so it is computed outside them
         bool leading = true, dilated = false;
-        Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 1);
-        for (std::size_t a = 0; a < p.axes.size(); ++a)
-          own[static_cast<std::size_t>(p.axes[a])] = graph_.aval(o).shape[a];
+        Shape own = Shape::filled(p.shape.rank(), 1);
+        for (std::size_t a = 0; a < p.axes.size(); ++a) own[p.axes[a]] = graph_.aval(o).shape[a];
         for (std::size_t a = 0; a < own.size(); ++a) {
           leading = leading && (own[a] == 1 || !dilated);
           dilated = dilated || own[a] != p.shape[a];
@@ -301,18 +294,17 @@ void FusionPlanner::mark_stored() {
             c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
         store = store || (!leading && (c >= fusion_costs::worth_storing_before_growth || much));
         // What is laid out along short axes first (split_short_axes).
-        const int d = source.definition[static_cast<std::size_t>(o)];
-        store = store || (!leading &&
-                          graph_.equations[static_cast<std::size_t>(d)].op == Op::broadcast_in_dim);
+        const int d = source.definition[o];
+        store = store || (!leading && graph_.equations[d].op == Op::broadcast_in_dim);
         // … but as a single number each time, next to few elements: what outweighs those goes
         // faster in vectors of its own.
         store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors &&
                           c >= fusion_costs::worth_vectors && c > 4 * times);
       }
       if (store) {
-        again[static_cast<std::size_t>(base_of(o))] = c;
+        again[base_of(o)] = c;
         mark(o);
-        cost_[static_cast<std::size_t>(o)] = 1;
+        cost_[o] = 1;
       }
     }
     if (e.op == Op::concatenate) {
@@ -324,19 +316,18 @@ void FusionPlanner::mark_stored() {
               : e.inputs.size() > 4 || (sum > 10 && graph_.aval(e.outputs[0]).elements() >= 256);
       if (in_parts) {
         pieces_[i] = 1;
-        source.stored[static_cast<std::size_t>(e.outputs[0])] = 1;
+        source.stored[e.outputs[0]] = 1;
       }
     }
     for (Var v : e.outputs) {
-      if (source.stored[static_cast<std::size_t>(v)]) continue;
+      if (source.stored[v]) continue;
       const int limit = graph_.aval(v).elements() == 1 ? fusion_costs::worth_storing_scalar
                                                        : fusion_costs::worth_storing;
       const bool view = e.op == Op::reshape || e.op == Op::stop_gradient || e.op == Op::windows;
-      if (!view && uses_[static_cast<std::size_t>(v)].size() > 1 && cost(v) > limit &&
-          !takes_parts(v)) {
-        again[static_cast<std::size_t>(v)] = cost(v);
-        source.stored[static_cast<std::size_t>(v)] = 1;
-        cost_[static_cast<std::size_t>(v)] = 1;
+      if (!view && uses_[v].size() > 1 && cost(v) > limit && !takes_parts(v)) {
+        again[v] = cost(v);
+        source.stored[v] = 1;
+        cost_[v] = 1;
       }
     }
   }
@@ -350,8 +341,8 @@ void FusionPlanner::mark_stored() {
 // no rows. Slices that share out its elements compute each of them once, where each has one reader.
 bool FusionPlanner::takes_parts(Var v) const {
   std::int64_t taken = 0;
-  for (int i : uses_[static_cast<std::size_t>(v)]) {
-    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+  for (int i : uses_[v]) {
+    const Equation& e = graph_.equations[i];
     // effects have no outputs
     const auto part = [&] { return graph_.aval(e.outputs[0]).elements(); };
     if (e.op == Op::gather && e.inputs[0] == v && e.inputs[1] != v) {
@@ -359,9 +350,9 @@ bool FusionPlanner::takes_parts(Var v) const {
     } else if (e.op == Op::slice) {
       Var read = e.outputs[0];
       for (;;) {
-        const auto& readers = uses_[static_cast<std::size_t>(read)];
-        if (readers.size() != 1 || is_output_[static_cast<std::size_t>(read)]) return false;
-        const Equation& next = graph_.equations[static_cast<std::size_t>(readers[0])];
+        const auto& readers = uses_[read];
+        if (readers.size() != 1 || is_output_[read]) return false;
+        const Equation& next = graph_.equations[readers[0]];
         if (next.op != Op::reshape) break;
         read = next.outputs[0];
       }
@@ -378,8 +369,7 @@ bool FusionPlanner::interleaved(const Equation& e) const {
   const int last = graph_.aval(e.outputs[0]).shape.rank() - 1;
   return options_.on_host && e.as<AxisParams>().axis == last &&
          static_cast<std::int64_t>(e.inputs.size()) <= most_interleaved &&
-         all_of(e.inputs,
-                [&](Var v) { return graph_.aval(v).shape[static_cast<std::size_t>(last)] == 1; });
+         all_of(e.inputs, [&](Var v) { return graph_.aval(v).shape[last] == 1; });
 }
 
 // Whether what is interleaved has parts that each read a value which is stored over computed again:
@@ -394,13 +384,10 @@ bool FusionPlanner::joins_its_parts(const Equation& e) const {
       pending.pop_back();
       if (std::find(seen.begin(), seen.end(), v) != seen.end()) continue;
       seen.push_back(v);
-      if (again[static_cast<std::size_t>(v)] > 0 && graph_.aval(v).shape == graph_.aval(part).shape)
-        return true;
-      const int d = source.definition[static_cast<std::size_t>(v)];
-      if (d < 0 || source.stored[static_cast<std::size_t>(v)] ||
-          !is_elementwise(graph_.equations[static_cast<std::size_t>(d)].op))
-        continue;
-      for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) pending.push_back(o);
+      if (again[v] > 0 && graph_.aval(v).shape == graph_.aval(part).shape) return true;
+      const int d = source.definition[v];
+      if (d < 0 || source.stored[v] || !is_elementwise(graph_.equations[d].op)) continue;
+      for (Var o : graph_.equations[d].inputs) pending.push_back(o);
     }
     return false;
   });
@@ -408,21 +395,21 @@ bool FusionPlanner::joins_its_parts(const Equation& e) const {
 
 // What a last axis of one element was added to, or v.
 Var FusionPlanner::without_last_axis(Var v) const {
-  const int d = source.definition[static_cast<std::size_t>(v)];
-  if (d < 0 || graph_.equations[static_cast<std::size_t>(d)].op != Op::reshape) return v;
-  const Var o = graph_.equations[static_cast<std::size_t>(d)].inputs[0];
+  const int d = source.definition[v];
+  if (d < 0 || graph_.equations[d].op != Op::reshape) return v;
+  const Var o = graph_.equations[d].inputs[0];
   Shape shape = graph_.aval(o).shape;
   shape.push_back(1);
   return shape == graph_.aval(v).shape ? o : v;
 }
 
 bool FusionPlanner::reads_windows(Var v) {
-  signed char& known = reads_windows_[static_cast<std::size_t>(v)];
+  signed char& known = reads_windows_[v];
   if (known >= 0) return known != 0;
-  const int d = source.definition[static_cast<std::size_t>(v)];
+  const int d = source.definition[v];
   bool reads = false;
-  if (d >= 0 && !source.stored[static_cast<std::size_t>(v)]) {
-    const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  if (d >= 0 && !source.stored[v]) {
+    const Equation& e = graph_.equations[d];
     reads = e.op == Op::windows;
     for (Var o : e.inputs) reads = reads || reads_windows(o);
   }
@@ -433,13 +420,13 @@ bool FusionPlanner::reads_windows(Var v) {
 Shape FusionPlanner::kept_shape(const FusionGroup& g) const {
   Shape s;
   for (int a = 0; a < g.domain.rank(); ++a)
-    if (!g.reduced.contains(a)) s.push_back(g.domain[static_cast<std::size_t>(a)]);
+    if (!g.reduced.contains(a)) s.push_back(g.domain[a]);
   return s;
 }
 
 void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads,
                          bool root) {
-  const auto k = static_cast<std::size_t>(v);
+  const std::size_t k = v;
   const int d = source.definition[k];
   SmallVec<int, 6> key = axes;
   key.push_back(regular ? -2 : -3);
@@ -454,7 +441,7 @@ void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<
     return;
   }
   if (d < 0) return;
-  const Equation& e = graph_.equations[static_cast<std::size_t>(d)];
+  const Equation& e = graph_.equations[d];
   if (is_elementwise(e.op)) {
     for (Var o : e.inputs)
       walk(o, regular, graph_.aval(o).shape.rank() == 0 ? SmallVec<int, 6>{} : axes, reads, false);
@@ -464,16 +451,14 @@ void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<
   if (regular && e.op == Op::transpose) {
     const Axes& permutation = e.as<PermutationParams>().permutation;
     inner.resize(axes.size(), -1);
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      inner[static_cast<std::size_t>(permutation[i])] = axes[i];
+    for (std::size_t i = 0; i < axes.size(); ++i) inner[permutation[i]] = axes[i];
     walk(e.inputs[0], true, inner, reads, false);
     return;
   }
   if (regular && e.op == Op::broadcast_in_dim) {
     const BroadcastParams& p = e.as<BroadcastParams>();
     for (std::size_t i = 0; i < p.axes.size(); ++i)
-      inner.push_back(
-          graph_.aval(e.inputs[0]).shape[i] == 1 ? -1 : axes[static_cast<std::size_t>(p.axes[i])]);
+      inner.push_back(graph_.aval(e.inputs[0]).shape[i] == 1 ? -1 : axes[p.axes[i]]);
     walk(e.inputs[0], true, inner, reads, false);
     return;
   }
@@ -511,22 +496,21 @@ void FusionPlanner::make_groups() {
     walked_.clear();
     // A part of a concatenation that is stored itself is read; anything else is computed by this
     // group.
-    const bool copies = root.axis >= 0 && source.stored[static_cast<std::size_t>(root.value)];
+    const bool copies = root.axis >= 0 && source.stored[root.value];
     walk(root.value, true, all_axes(domain.rank()), stage.full_reads, !copies);
     g.stages.push_back(std::move(stage));
-    g.weight = std::max(cost_[static_cast<std::size_t>(root.value)], 1);
-    const int d = source.definition[static_cast<std::size_t>(root.value)];
+    g.weight = std::max(cost_[root.value], 1);
+    const int d = source.definition[root.value];
     if (d >= 0 && !copies) {
-      g.weight = op_weight(graph_.equations[static_cast<std::size_t>(d)].op,
-                           graph_.aval(root.value).dtype);
-      for (Var o : graph_.equations[static_cast<std::size_t>(d)].inputs) g.weight += cost(o);
+      g.weight = op_weight(graph_.equations[d].op, graph_.aval(root.value).dtype);
+      for (Var o : graph_.equations[d].inputs) g.weight += cost(o);
     }
     (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
     groups.push_back(std::move(g));
     const int id = static_cast<int>(groups.size() - 1);
     if (root.axis >= 0) return;
-    definer_[static_cast<std::size_t>(root.target)] = id;
-    place_[static_cast<std::size_t>(root.value)] = {id, 0, PlaceInGroup::Kind::full};
+    definer_[root.target] = id;
+    place_[root.value] = {id, 0, PlaceInGroup::Kind::full};
   };
   int last_effect = -1;
   for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
@@ -535,16 +519,15 @@ void FusionPlanner::make_groups() {
       FusionGroup g;
       g.equation = static_cast<int>(i);
       FusionStage stage;
-      for (Var o : e.inputs)
-        stage.full_reads.push_back({source.storage[static_cast<std::size_t>(o)], false, {}});
+      for (Var o : e.inputs) stage.full_reads.push_back({source.storage[o], false, {}});
       g.stages.push_back(std::move(stage));
       for (Var v : e.outputs) g.defines.push_back(v);
       groups.push_back(std::move(g));
       const int id = static_cast<int>(groups.size() - 1);
-      for (Var v : e.outputs) definer_[static_cast<std::size_t>(v)] = id;
+      for (Var v : e.outputs) definer_[v] = id;
       if (has_effect(e)) {
         groups.back().before = last_effect;
-        if (last_effect >= 0) groups[static_cast<std::size_t>(last_effect)].after = id;
+        if (last_effect >= 0) groups[last_effect].after = id;
         last_effect = id;
       }
       continue;
@@ -562,7 +545,7 @@ void FusionPlanner::make_groups() {
         g.domain = graph_.aval(out).shape;
         for (std::size_t k = 0; k < p.lhs_contract.size(); ++k) {
           g.reduced.push_back(g.domain.rank());
-          g.domain.push_back(lhs[static_cast<std::size_t>(p.lhs_contract[k])]);
+          g.domain.push_back(lhs[p.lhs_contract[k]]);
         }
         for (Var o : e.inputs) walk(o, false, {}, stage.full_reads, false);
         g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
@@ -605,14 +588,12 @@ void FusionPlanner::make_groups() {
       groups.push_back(std::move(g));
       const int id = static_cast<int>(groups.size() - 1);
       for (Var v : e.outputs) {
-        definer_[static_cast<std::size_t>(v)] = id;
-        place_[static_cast<std::size_t>(v)] = {id, 0, place_kind(e)};
+        definer_[v] = id;
+        place_[v] = {id, 0, place_kind(e)};
       }
       continue;
     }
-    if (!source.stored[static_cast<std::size_t>(out)] || base_of(out) != out ||
-        graph_.aval(out).elements() == 0)
-      continue;
+    if (!source.stored[out] || base_of(out) != out || graph_.aval(out).elements() == 0) continue;
     if (e.op == Op::constant) continue;
     if (pieces_[i]) {
       const int axis = e.as<AxisParams>().axis;
@@ -628,11 +609,11 @@ void FusionPlanner::make_groups() {
           join.parts.push_back(static_cast<int>(groups.size()));
           add_elementwise({part, out, axis, offset, of_many}, graph_.aval(part).shape);
         }
-        offset += graph_.aval(o).shape[static_cast<std::size_t>(axis)];
+        offset += graph_.aval(o).shape[axis];
       }
       join.defines.push_back(out);
       groups.push_back(std::move(join));
-      definer_[static_cast<std::size_t>(out)] = static_cast<int>(groups.size() - 1);
+      definer_[out] = static_cast<int>(groups.size() - 1);
       continue;
     }
     add_elementwise({out, out, -1, 0}, graph_.aval(out).shape);
@@ -644,8 +625,7 @@ void FusionPlanner::make_groups() {
   readers_.resize(graph_.avals.size());
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const FusionStage& s : groups[g].stages)
-      for (const FusionRead& r : s.full_reads)
-        readers_[static_cast<std::size_t>(r.var)].push_back(static_cast<int>(g));
+      for (const FusionRead& r : s.full_reads) readers_[r.var].push_back(static_cast<int>(g));
 }
 
 }  // namespace vt::detail

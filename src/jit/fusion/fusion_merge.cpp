@@ -16,9 +16,9 @@ constexpr int most_lone_weight = 10;  // work that may join a scan whose iterati
 }  // namespace fusion_limits
 
 int FusionPlanner::find(int g) const {
-  while (leader_[static_cast<std::size_t>(g)] != g) {
-    int& up = leader_[static_cast<std::size_t>(g)];
-    up = leader_[static_cast<std::size_t>(up)];
+  while (leader_[g] != g) {
+    int& up = leader_[g];
+    up = leader_[up];
     g = up;
   }
   return g;
@@ -29,17 +29,16 @@ Vec<int> FusionPlanner::inputs_of(int group) const {
   listed_.resize(groups.size());
   ++last_list_;
   const auto add = [&](int g) {
-    if (std::exchange(listed_[static_cast<std::size_t>(g)], last_list_) != last_list_)
-      result.push_back(g);
+    if (std::exchange(listed_[g], last_list_) != last_list_) result.push_back(g);
   };
-  for (const FusionStage& s : groups[static_cast<std::size_t>(group)].stages)
+  for (const FusionStage& s : groups[group].stages)
     for (const auto* reads : {&s.full_reads, &s.after_reads})
       for (const FusionRead& r : *reads) {
-        const int d = definer_[static_cast<std::size_t>(r.var)];
+        const int d = definer_[r.var];
         if (d >= 0 && find(d) != group) add(find(d));
       }
-  for (int part : groups[static_cast<std::size_t>(group)].parts) add(find(part));
-  if (const int before = groups[static_cast<std::size_t>(group)].before; before >= 0) add(before);
+  for (int part : groups[group].parts) add(find(part));
+  if (const int before = groups[group].before; before >= 0) add(before);
   return result;
 }
 
@@ -49,39 +48,37 @@ bool FusionPlanner::reaches(int from, int to, int skip_direct) const {
   marks_.resize(groups.size());
   const unsigned seen = ++last_mark_;
   // A group that, with all it depends on, comes before all of `to` cannot depend on it.
-  const int earliest = first_[static_cast<std::size_t>(to)];
+  const int earliest = first_[to];
   for (int g : inputs_of(from))
-    if (!(skip_direct && g == to) && latest_[static_cast<std::size_t>(g)] >= earliest)
-      pending.push_back(g);
+    if (!(skip_direct && g == to) && latest_[g] >= earliest) pending.push_back(g);
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
     if (g == to) return true;
-    if (std::exchange(marks_[static_cast<std::size_t>(g)], seen) == seen) continue;
+    if (std::exchange(marks_[g], seen) == seen) continue;
     for (int i : inputs_of(g))
-      if (latest_[static_cast<std::size_t>(i)] >= earliest) pending.push_back(i);
+      if (latest_[i] >= earliest) pending.push_back(i);
   }
   return false;
 }
 
 // Whoever reads a group depends on its latest part, and so on.
 void FusionPlanner::raise_latest(int group) {
-  const int latest = latest_[static_cast<std::size_t>(group)];
+  const int latest = latest_[group];
   Vec<int> pending{group};
   while (!pending.empty()) {
     const int g = pending.back();
     pending.pop_back();
     const auto raise = [&](int r) {
-      int& known = latest_[static_cast<std::size_t>(r)];
+      int& known = latest_[r];
       if (known >= latest) return;
       known = latest;
       pending.push_back(r);
     };
-    if (const int after = groups[static_cast<std::size_t>(g)].after; after >= 0) raise(after);
-    for (Var v : groups[static_cast<std::size_t>(g)].parts_of)
-      raise(definer_[static_cast<std::size_t>(v)]);
-    for (Var v : groups[static_cast<std::size_t>(g)].defines)
-      for (int reader : readers_[static_cast<std::size_t>(v)]) raise(find(reader));
+    if (const int after = groups[g].after; after >= 0) raise(after);
+    for (Var v : groups[g].parts_of) raise(definer_[v]);
+    for (Var v : groups[g].defines)
+      for (int reader : readers_[v]) raise(find(reader));
   }
 }
 
@@ -133,9 +130,9 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
   int earliest = first_stage;
   const auto check = [&](const Vec<FusionRead>& reads, bool after) {
     for (const FusionRead& r : reads) {
-      const int d = definer_[static_cast<std::size_t>(r.var)];
+      const int d = definer_[r.var];
       if (d < 0 || find(d) != a_id) continue;
-      const PlaceInGroup& p = place_[static_cast<std::size_t>(r.var)];
+      const PlaceInGroup& p = place_[r.var];
       const Shape& shape = graph_.aval(r.var).shape;
       if (after) {
         if (p.kind == PlaceInGroup::Kind::full || !is_identity(r, kept_shape(frame), shape))
@@ -168,8 +165,8 @@ bool FusionPlanner::place_stage(const FusionGroup& a, int a_id, const FusionStag
 }
 
 bool FusionPlanner::try_merge(int producer, int consumer) {
-  FusionGroup& a = groups[static_cast<std::size_t>(producer)];
-  FusionGroup& b = groups[static_cast<std::size_t>(consumer)];
+  FusionGroup& a = groups[producer];
+  FusionGroup& b = groups[consumer];
   if (a.equation >= 0 || b.equation >= 0 || a.weight + b.weight > most_fused_weight) return false;
   Vec<Var> buffers;
   for (const FusionGroup* g : {&a, &b}) {
@@ -192,7 +189,7 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   const auto has_dot = [&](const FusionGroup& g) {
     for (const FusionStage& s : g.stages)
       for (int r : s.reductions)
-        if (graph_.equations[static_cast<std::size_t>(r)].op == Op::dot_general) return true;
+        if (graph_.equations[r].op == Op::dot_general) return true;
     return false;
   };
   Vec<std::pair<int, bool>> places;
@@ -216,11 +213,11 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
     const bool after = places[k].second;
     if (stage >= static_cast<int>(a.stages.size()))
       a.stages.resize(static_cast<std::size_t>(stage) + 1);
-    FusionStage& to = a.stages[static_cast<std::size_t>(stage)];
+    FusionStage& to = a.stages[stage];
     const auto move = [&](Vec<FusionRoot>& roots, Vec<FusionRoot>& into, PlaceInGroup::Kind kind) {
       for (const FusionRoot& r : roots) {
         into.push_back(r);
-        if (r.axis < 0) place_[static_cast<std::size_t>(r.value)] = {producer, stage, kind};
+        if (r.axis < 0) place_[r.value] = {producer, stage, kind};
       }
     };
     if (after) {
@@ -231,9 +228,8 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
       move(from.after, to.after, PlaceInGroup::Kind::after);
       for (int r : from.reductions) {
         to.reductions.push_back(r);
-        const Equation& e = graph_.equations[static_cast<std::size_t>(r)];
-        for (Var v : e.outputs)
-          place_[static_cast<std::size_t>(v)] = {producer, stage, place_kind(e)};
+        const Equation& e = graph_.equations[r];
+        for (Var v : e.outputs) place_[v] = {producer, stage, place_kind(e)};
       }
       to.full_reads.append(from.full_reads.begin(), from.full_reads.end());
       to.after_reads.append(from.after_reads.begin(), from.after_reads.end());
@@ -250,11 +246,9 @@ bool FusionPlanner::try_merge(int producer, int consumer) {
   a.defines.append(b.defines.begin(), b.defines.end());
   a.parts_of.append(b.parts_of.begin(), b.parts_of.end());
   b.alive = false;
-  leader_[static_cast<std::size_t>(consumer)] = producer;
-  first_[static_cast<std::size_t>(producer)] = std::min(first_[static_cast<std::size_t>(producer)],
-                                                        first_[static_cast<std::size_t>(consumer)]);
-  latest_[static_cast<std::size_t>(producer)] = std::max(
-      latest_[static_cast<std::size_t>(producer)], latest_[static_cast<std::size_t>(consumer)]);
+  leader_[consumer] = producer;
+  first_[producer] = std::min(first_[producer], first_[consumer]);
+  latest_[producer] = std::max(latest_[producer], latest_[consumer]);
   raise_latest(producer);
   return true;
 }
@@ -276,43 +270,37 @@ void FusionPlanner::merge_all() {
   // Neighbours that read the same: each large array is then read once.
   Vec<int> last_reader(graph_.avals.size(), -1);
   for (int b = 0; b < static_cast<int>(groups.size()); ++b) {
-    if (!groups[static_cast<std::size_t>(b)].alive ||
-        groups[static_cast<std::size_t>(b)].equation >= 0)
-      continue;
+    if (!groups[b].alive || groups[b].equation >= 0) continue;
     Vec<Var> read;
-    for (const FusionStage& s : groups[static_cast<std::size_t>(b)].stages)
+    for (const FusionStage& s : groups[b].stages)
       for (const FusionRead& r : s.full_reads)
-        if (graph_.aval(r.var).elements() > 1 ||
-            groups[static_cast<std::size_t>(b)].domain.elements() <= 1)
+        if (graph_.aval(r.var).elements() > 1 || groups[b].domain.elements() <= 1)
           read.push_back(r.var);
     int here = b;
     for (Var v : read) {
-      const int other = last_reader[static_cast<std::size_t>(v)] < 0
-                            ? -1
-                            : find(last_reader[static_cast<std::size_t>(v)]);
-      if (other >= 0 && other != here && groups[static_cast<std::size_t>(other)].alive &&
-          try_merge(other, here)) {
+      const int other = last_reader[v] < 0 ? -1 : find(last_reader[v]);
+      if (other >= 0 && other != here && groups[other].alive && try_merge(other, here)) {
         here = other;
         break;
       }
     }
-    for (Var v : read) last_reader[static_cast<std::size_t>(v)] = here;
+    for (Var v : read) last_reader[v] = here;
   }
 }
 
 void FusionPlanner::mark_kept() {
   for (std::size_t v = 0; v < kept.size(); ++v) kept[v] = is_output_[v];
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
-    if (!groups[static_cast<std::size_t>(g)].alive) continue;
-    const auto& stages = groups[static_cast<std::size_t>(g)].stages;
+    if (!groups[g].alive) continue;
+    const auto& stages = groups[g].stages;
     for (std::size_t s = 0; s < stages.size(); ++s)
       for (const auto* reads : {&stages[s].full_reads, &stages[s].after_reads})
         for (const FusionRead& r : *reads) {
-          const PlaceInGroup& p = place_[static_cast<std::size_t>(r.var)];
+          const PlaceInGroup& p = place_[r.var];
           const bool in_register =
               p.group >= 0 && find(p.group) == g &&
               (p.kind != PlaceInGroup::Kind::full || p.stage == static_cast<int>(s));
-          if (!in_register) kept[static_cast<std::size_t>(r.var)] = 1;
+          if (!in_register) kept[r.var] = 1;
         }
   }
 }
@@ -330,17 +318,17 @@ void FusionPlanner::sort_groups() {
     while (!path.empty()) {
       auto& [g, inputs] = path.back();
       if (inputs.empty()) {
-        state[static_cast<std::size_t>(g)] = done;
+        state[g] = done;
         order.push_back(g);
         path.pop_back();
         continue;
       }
       const int next = inputs.back();
       inputs.pop_back();
-      if (state[static_cast<std::size_t>(next)] == done) continue;
-      if (state[static_cast<std::size_t>(next)] == open)
+      if (state[next] == done) continue;
+      if (state[next] == open)
         fail(ErrorKind::backend, "internal: fused groups depend on each other", {});
-      state[static_cast<std::size_t>(next)] = open;
+      state[next] = open;
       path.push_back({next, inputs_of(next)});
     }
   }
@@ -353,18 +341,18 @@ void FusionPlanner::put_updates_last() {
   Vec<std::size_t> place(groups.size(), 0);
   const auto put = [&](std::size_t at, int g) {
     order[at] = g;
-    place[static_cast<std::size_t>(g)] = at;
+    place[g] = at;
   };
   for (std::size_t i = 0; i < order.size(); ++i) put(i, order[i]);
   for (std::size_t i = order.size(); i-- > 0;) {
-    const int g = order[i], equation = groups[static_cast<std::size_t>(g)].equation;
+    const int g = order[i], equation = groups[g].equation;
     if (equation < 0) continue;
-    const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
+    const Equation& e = graph_.equations[equation];
     if (!is_update(e.op)) continue;
     std::size_t last = i;
-    for (int reader : readers_[static_cast<std::size_t>(base_of(e.inputs[0]))]) {
+    for (int reader : readers_[base_of(e.inputs[0])]) {
       const int r = find(reader);
-      const std::size_t at = place[static_cast<std::size_t>(r)];
+      const std::size_t at = place[r];
       if (at > last && at - i <= farthest && !reaches(r, g, 0)) last = at;
     }
     Vec<int> behind{g};  // and what depends on it

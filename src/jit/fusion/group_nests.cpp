@@ -71,23 +71,22 @@ class GroupBuilder {
 
  private:
   void make_loop(int axis, bool reduce, IndexVector& index, SmallVec<int, 6>& loops) {
-    const std::int64_t extent = group_.domain[static_cast<std::size_t>(axis)];
+    const std::int64_t extent = group_.domain[axis];
     if (extent == 1) return;
     // The outermost axis is most often the batch; its size is an argument, so that one kernel
     // serves all batches.
     const int l = builder_.add_loop(extent, reduce, axis == 0);
     if (axes_.size() <= static_cast<std::size_t>(l))
       axes_.resize(static_cast<std::size_t>(l) + 1, -1);
-    axes_[static_cast<std::size_t>(l)] = axis;
-    IndexId& at = index[static_cast<std::size_t>(axis)];
+    axes_[l] = axis;
+    IndexId& at = index[axis];
     at = builder_.variable(l);
     if (group_.direction < 0 && group_.reduced.contains(axis))
       at = builder_.indices().add(builder_.indices().scale(at, -1), extent - 1);
     loops.push_back(l);
   }
   int axis_of(int loop) const {
-    return static_cast<std::size_t>(loop) < axes_.size() ? axes_[static_cast<std::size_t>(loop)]
-                                                         : -1;
+    return static_cast<std::size_t>(loop) < axes_.size() ? axes_[loop] : -1;
   }
 
   IndexVector kept_index(const IndexVector& index) const {
@@ -98,14 +97,14 @@ class GroupBuilder {
   }
 
   void store(const FusionRoot& root, const IndexVector& index, bool after) {
-    if (root.axis < 0 && !planner_.kept[static_cast<std::size_t>(root.value)]) return;
+    if (root.axis < 0 && !planner_.kept[root.value]) return;
     NestStore s;
     s.value = builder_.value_at(root.value, index);
     IndexVector at = index;
     if (root.axis == static_cast<int>(at.size())) {
       at.push_back(offset_of(root));
     } else if (root.axis >= 0) {
-      auto& i = at[static_cast<std::size_t>(root.axis)];
+      auto& i = at[root.axis];
       i = builder_.indices().add(i, offset_of(root));
     }
     s.index = linear_index(builder_.indices(), at, graph_.aval(root.target).shape);
@@ -121,7 +120,7 @@ class GroupBuilder {
     IndexTable& t = builder_.indices();
     if (!root.of_many) return t.constant(root.offset);
     const std::int64_t first = first_parts_.emplace(root.target, root.offset).entry->second;
-    const std::int64_t extent = graph_.aval(root.target).shape[static_cast<std::size_t>(root.axis)];
+    const std::int64_t extent = graph_.aval(root.target).shape[root.axis];
     return t.add(t.value(builder_.argument(DType::i64, first), extent), root.offset - first);
   }
 
@@ -145,7 +144,7 @@ class GroupBuilder {
     // Partial results are numbered as the first half's reductions.
     std::size_t number = 0;
     for (int equation : reductions) {
-      const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
+      const Equation& e = graph_.equations[equation];
       if (is_scan(equation)) continue;
       if (!partials) count(equation);
       if (e.op == Op::reduce) {
@@ -161,11 +160,11 @@ class GroupBuilder {
         IndexVector at{blocks_};
         at.append(kept.begin(), kept.end());
         r.value = builder_.load(partials->vars[number++], at, -1);
-        r.dtype = nest.values[static_cast<std::size_t>(r.value)].dtype;
+        r.dtype = nest.values[r.value].dtype;
         // the blocks' places; their elements are looked up again
         if (e.op == Op::argmax || e.op == Op::argmin) {
           r.position = r.value;
-          const auto axis = static_cast<std::size_t>(e.as<ArgParams>().axis);
+          const std::size_t axis = e.as<ArgParams>().axis;
           IndexVector element = index;
           element[axis] = builder_.clipped(r.position, group_.domain[axis] - 1, nullptr);
           r.value = builder_.value_at(e.inputs[0], element);
@@ -178,20 +177,18 @@ class GroupBuilder {
       bind_result(out, static_cast<int>(nest.reductions.size() - 1));
     }
     for (int equation : reductions)
-      for (Var out : graph_.equations[static_cast<std::size_t>(equation)].outputs)
-        if (!is_scan(equation) && planner_.kept[static_cast<std::size_t>(out)])
-          store({out, out, -1, 0}, kept, true);
+      for (Var out : graph_.equations[equation].outputs)
+        if (!is_scan(equation) && planner_.kept[out]) store({out, out, -1, 0}, kept, true);
     for (const FusionRoot& r : stage.after) store(r, kept, true);
     for (const FusionRoot& r : stage.full)
       if (r.axis < 0) builder_.compute_here(r.value, false);
     // What a scan has at a point is known in its own loops only; later stages read it back.
     for (int equation : reductions)
-      if (is_scan(equation))
-        builder_.unbind(graph_.equations[static_cast<std::size_t>(equation)].outputs[0]);
+      if (is_scan(equation)) builder_.unbind(graph_.equations[equation].outputs[0]);
   }
 
   bool is_scan(int equation) const {
-    return family_of(graph_.equations[static_cast<std::size_t>(equation)].op) == Family::cumulative;
+    return family_of(graph_.equations[equation].op) == Family::cumulative;
   }
 
   void count(int equation) {
@@ -203,19 +200,19 @@ class GroupBuilder {
     NestValue result;
     result.kind = NestValue::Kind::reduced;
     result.argument = reduction;
-    result.dtype = step_.nest.reductions[static_cast<std::size_t>(reduction)].dtype;
+    result.dtype = step_.nest.reductions[reduction].dtype;
     builder_.bind(out, builder_.convert(builder_.add_value(result), graph_.aval(out).dtype));
   }
 
   void scan(int equation, const IndexVector& index) {
-    const Equation& e = graph_.equations[static_cast<std::size_t>(equation)];
+    const Equation& e = graph_.equations[equation];
     const Var out = e.outputs[0];
     count(equation);
     const Aval& of = graph_.aval(out);
-    const std::int64_t extent = of.shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+    const std::int64_t extent = of.shape[e.as<CumulativeParams>().axis];
     builder_.bind(out, add_scan(builder_, e.op, builder_.value_at(e.inputs[0], index), of.dtype,
                                 stage_, of.elements() / std::max<std::int64_t>(extent, 1)));
-    if (planner_.kept[static_cast<std::size_t>(out)]) store({out, out, -1, 0}, index, false);
+    if (planner_.kept[out]) store({out, out, -1, 0}, index, false);
   }
 
   void fold(const Equation& e, const IndexVector& index) {
@@ -240,18 +237,16 @@ class GroupBuilder {
           b(static_cast<std::size_t>(rhs.rank()), 0);
       std::size_t next = 0;
       for (std::size_t k = 0; k < p.lhs_batch.size(); ++k, ++next) {
-        a[static_cast<std::size_t>(p.lhs_batch[k])] = index[next];
-        b[static_cast<std::size_t>(p.rhs_batch[k])] = index[next];
+        a[p.lhs_batch[k]] = index[next];
+        b[p.rhs_batch[k]] = index[next];
       }
       for (int axis = 0; axis < lhs.rank(); ++axis)
-        if (!p.lhs_batch.contains(axis) && !p.lhs_contract.contains(axis))
-          a[static_cast<std::size_t>(axis)] = index[next++];
+        if (!p.lhs_batch.contains(axis) && !p.lhs_contract.contains(axis)) a[axis] = index[next++];
       for (int axis = 0; axis < rhs.rank(); ++axis)
-        if (!p.rhs_batch.contains(axis) && !p.rhs_contract.contains(axis))
-          b[static_cast<std::size_t>(axis)] = index[next++];
+        if (!p.rhs_batch.contains(axis) && !p.rhs_contract.contains(axis)) b[axis] = index[next++];
       for (std::size_t k = 0; k < p.lhs_contract.size(); ++k, ++next) {
-        a[static_cast<std::size_t>(p.lhs_contract[k])] = index[next];
-        b[static_cast<std::size_t>(p.rhs_contract[k])] = index[next];
+        a[p.lhs_contract[k]] = index[next];
+        b[p.rhs_contract[k]] = index[next];
       }
       const int x = builder_.convert(builder_.value_at(e.inputs[0], a), r.dtype);
       const int y = builder_.convert(builder_.value_at(e.inputs[1], b), r.dtype);
@@ -266,7 +261,7 @@ class GroupBuilder {
       NestValue position;
       position.kind = NestValue::Kind::index;
       position.dtype = r.dtype;
-      position.index = index[static_cast<std::size_t>(e.as<ArgParams>().axis)];
+      position.index = index[e.as<ArgParams>().axis];
       r.position = builder_.add_value(position);
       return;
     }
@@ -296,22 +291,22 @@ void drop_unused(FusedStep& step) {
   Vec<std::int64_t> arguments;
   Vec<int> renumbered(step.arguments.size(), -1);
   for (int v : needed_values(nest, roots)) {
-    const NestValue& value = nest.values[static_cast<std::size_t>(v)];
-    if (value.kind == NestValue::Kind::load) used[static_cast<std::size_t>(value.buffer)] = 1;
+    const NestValue& value = nest.values[v];
+    if (value.kind == NestValue::Kind::load) used[value.buffer] = 1;
     if (value.kind != NestValue::Kind::argument) continue;
-    renumbered[static_cast<std::size_t>(value.argument)] = static_cast<int>(arguments.size());
-    arguments.push_back(step.arguments[static_cast<std::size_t>(value.argument)]);
+    renumbered[value.argument] = static_cast<int>(arguments.size());
+    arguments.push_back(step.arguments[value.argument]);
   }
   for (NestValue& value : nest.values) {
     if (value.kind != NestValue::Kind::argument) continue;
-    value.argument = renumbered[static_cast<std::size_t>(value.argument)];
+    value.argument = renumbered[value.argument];
     if (value.argument >= 0) continue;
     value.kind = NestValue::Kind::literal;
     value.literal = Scalar(0).converted(value.dtype);
   }
   nest.arguments = static_cast<int>(arguments.size());
   step.arguments = std::move(arguments);
-  for (const NestStore& s : nest.stores) used[static_cast<std::size_t>(s.buffer)] = 1;
+  for (const NestStore& s : nest.stores) used[s.buffer] = 1;
   Vec<int> order;
   for (std::size_t b = 0; b < used.size(); ++b)
     if (used[b]) order.push_back(static_cast<int>(b));
@@ -323,7 +318,7 @@ void drop_unused(FusedStep& step) {
 Partials store_partials(FusedStep& step, int block_loop, const Shape& kept, GraphBody& graph,
                         NestSource& source) {
   Nest& nest = step.nest;
-  const NestLoop& blocks = nest.loops[static_cast<std::size_t>(block_loop)];
+  const NestLoop& blocks = nest.loops[block_loop];
   Partials partials;
   partials.blocks = blocks.extent;
   partials.runtime = blocks.runtime;

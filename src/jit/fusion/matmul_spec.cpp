@@ -24,8 +24,7 @@ std::optional<Group> collapse(const Shape& shape, const Axes& axes) {
   bool first = true;
   // From the innermost axis outwards; axes of size 1 have no say.
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(*axis)],
-                       stride = strides[static_cast<std::size_t>(*axis)];
+    const std::int64_t extent = shape[*axis], stride = strides[*axis];
     if (extent == 1) continue;
     if (first) g = {extent, stride};
     else if (stride == g.stride * g.extent) g.extent *= extent;
@@ -44,7 +43,7 @@ Axes joined(const Axes& a, const Axes& b, const Axes& c) {
 
 std::int64_t product(const Shape& shape, const Axes& axes) {
   std::int64_t n = 1;
-  for (int a : axes) n *= shape[static_cast<std::size_t>(a)];
+  for (int a : axes) n *= shape[a];
   return n;
 }
 

@@ -56,7 +56,7 @@ Scalar integer_scalar(DType d, std::int64_t v) {
 }  // namespace nest_building
 
 std::int64_t NestBuilder::limit_of(int loop) const {
-  const NestLoop& l = nest_.loops[static_cast<std::size_t>(loop)];
+  const NestLoop& l = nest_.loops[loop];
   return l.runtime ? IndexTable::unbounded : l.extent;
 }
 
@@ -70,13 +70,13 @@ int NestBuilder::add_loop(std::int64_t extent, bool reduce, bool runtime) {
 }
 
 int NestBuilder::buffer_of(Var v, bool written) {
-  v = source_.storage[static_cast<std::size_t>(v)];
+  v = source_.storage[v];
   const auto [at, fresh] = buffers_.emplace(v, static_cast<int>(nest_.buffers.size()));
   if (fresh) {
     nest_.buffers.push_back({source_.graph->aval(v).dtype, written, at->second});
     step_.buffers.push_back(v);
   }
-  if (written) nest_.buffers[static_cast<std::size_t>(at->second)].written = true;
+  if (written) nest_.buffers[at->second].written = true;
   return at->second;
 }
 
@@ -89,7 +89,7 @@ int NestBuilder::add_value(NestValue v) {
       static_cast<std::size_t>(v.argument + 1) * 257 + static_cast<std::size_t>(v.literal.natural);
   SmallVec<int, 1>& candidates = known_[h];
   for (int candidate : candidates) {
-    const NestValue& k = nest_.values[static_cast<std::size_t>(candidate)];
+    const NestValue& k = nest_.values[candidate];
     if (k.kind == v.kind && k.op == v.op && k.dtype == v.dtype && k.operands == v.operands &&
         k.index == v.index && k.buffer == v.buffer && k.mask == v.mask && k.low == v.low &&
         k.high == v.high && k.argument == v.argument &&
@@ -122,7 +122,7 @@ int NestBuilder::op(Op op, DType dtype, std::initializer_list<int> operands, Par
 }
 
 int NestBuilder::convert(int value, DType dtype) {
-  if (nest_.values[static_cast<std::size_t>(value)].dtype == dtype) return value;
+  if (nest_.values[value].dtype == dtype) return value;
   return op(Op::convert, dtype, {value});
 }
 
@@ -157,7 +157,7 @@ int NestBuilder::argument(DType dtype, std::int64_t bits) {
   for (std::size_t i = 0; i < nest_.values.size(); ++i) {
     const NestValue& k = nest_.values[i];
     if (k.kind == NestValue::Kind::argument && k.dtype == dtype &&
-        step_.arguments[static_cast<std::size_t>(k.argument)] == bits)
+        step_.arguments[k.argument] == bits)
       return static_cast<int>(i);
   }
   v.argument = nest_.arguments++;
@@ -180,11 +180,11 @@ int NestBuilder::value_at(Var v, const IndexVector& index, int mask) {
   if (const auto at = bound_.find(v); at != bound_.end()) return at->second;
   Key key{v, mask, index};
   if (const auto at = memo_.find(key); at != memo_.end()) return at->second;
-  const auto k = static_cast<std::size_t>(v);
+  const std::size_t k = v;
   const int definition = source_.definition[k];
   int result;
   if (definition >= 0) {
-    const Equation& e = source_.graph->equations[static_cast<std::size_t>(definition)];
+    const Equation& e = source_.graph->equations[definition];
     const bool number = e.op == Op::constant && source_.graph->aval(v).elements() == 1;
     if (number) {
       const ConstantParams& p = e.as<ConstantParams>();
@@ -219,12 +219,11 @@ int NestBuilder::elementwise(const Equation& e, DType dtype, SmallVec<int, 3> op
 
 Vec<int> NestBuilder::apply(const GraphBody& body, const Vec<int>& arguments) {
   Vec<int> values(body.avals.size(), -1);
-  for (std::size_t i = 0; i < body.inputs.size(); ++i)
-    values[static_cast<std::size_t>(body.inputs[i])] = arguments[i];
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) values[body.inputs[i]] = arguments[i];
   for (const Equation& e : body.equations) {
     const Var out = e.outputs[0];
     const DType d = body.aval(out).dtype;
-    int& result = values[static_cast<std::size_t>(out)];
+    int& result = values[out];
     if (e.op == Op::full) {
       result = full(e.as<FullParams>());
     } else if (e.op == Op::constant) {
@@ -232,17 +231,17 @@ Vec<int> NestBuilder::apply(const GraphBody& body, const Vec<int>& arguments) {
       result = full({nest_building::scalar_of(p.buffer->data, p.aval.dtype), p.aval});
     } else {
       SmallVec<int, 3> operands;
-      for (Var o : e.inputs) operands.push_back(values[static_cast<std::size_t>(o)]);
+      for (Var o : e.inputs) operands.push_back(values[o]);
       result = elementwise(e, d, std::move(operands));
     }
   }
   Vec<int> results;
-  for (Var v : body.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  for (Var v : body.outputs) results.push_back(values[v]);
   return results;
 }
 
 int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int mask) {
-  const auto where = static_cast<std::size_t>(source_.definition[static_cast<std::size_t>(v)]);
+  const std::size_t where = source_.definition[v];
   if (counted_.emplace(where, true).fresh) {
     step_.fused.push_back(static_cast<int>(where));
     ++nest_.fused_ops;
@@ -262,7 +261,7 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
       NestValue value;
       value.kind = NestValue::Kind::index;
       value.dtype = g.aval(v).dtype;
-      value.index = index[static_cast<std::size_t>(e.as<IotaParams>().axis)];
+      value.index = index[e.as<IotaParams>().axis];
       return add_value(std::move(value));
     }
     case Op::reshape:
@@ -271,16 +270,14 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
     case Op::transpose: {
       const Axes& permutation = e.as<PermutationParams>().permutation;
       IndexVector inner(index.size(), 0);
-      for (std::size_t i = 0; i < index.size(); ++i)
-        inner[static_cast<std::size_t>(permutation[i])] = index[i];
+      for (std::size_t i = 0; i < index.size(); ++i) inner[permutation[i]] = index[i];
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::broadcast_in_dim: {
       const Axes& axes = e.as<BroadcastParams>().axes;
       IndexVector inner;
       for (std::size_t i = 0; i < axes.size(); ++i)
-        inner.push_back(shape_of(0)[i] == 1 ? t.constant(0)
-                                            : index[static_cast<std::size_t>(axes[i])]);
+        inner.push_back(shape_of(0)[i] == 1 ? t.constant(0) : index[axes[i]]);
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::slice: {
@@ -293,7 +290,7 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
     case Op::rev: {
       IndexVector inner = index;
       for (int axis : e.as<AxesParams>().axes) {
-        const auto k = static_cast<std::size_t>(axis);
+        const std::size_t k = axis;
         inner[k] = t.add(t.scale(index[k], -1), shape_of(0)[k] - 1);
       }
       return value_at(e.inputs[0], inner, mask);
@@ -302,14 +299,14 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
       const WindowParams& p = e.as<WindowParams>();
       IndexVector inner(index.begin(), index.end() - static_cast<std::ptrdiff_t>(p.axes.size()));
       for (std::size_t k = 0; k < p.axes.size(); ++k) {
-        IndexId& at = inner[static_cast<std::size_t>(p.axes[k])];
+        IndexId& at = inner[p.axes[k]];
         at = t.add(t.scale(at, p.strides[k]), t.scale(index[inner.size() + k], p.dilations[k]));
       }
       return value_at(e.inputs[0], inner, mask);
     }
     case Op::overlap_add: {  // of windows that do not overlap; a sum is never −0
       IndexVector inner = index;
-      inner.resize(static_cast<std::size_t>(shape_of(0).rank()), t.constant(0));
+      inner.resize(shape_of(0).rank(), t.constant(0));
       const DType d = g.aval(v).dtype;
       const int value = overlapping(e, inner, mask);
       return is_float(d) ? op(Op::add, d, {value, literal(nest_building::integer_scalar(d, 0))})
@@ -328,7 +325,7 @@ int NestBuilder::compute(const Equation& e, Var v, const IndexVector& index, int
 
 int NestBuilder::concatenate(const Equation& e, const IndexVector& index, int mask) {
   const GraphBody& g = *source_.graph;
-  const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+  const std::size_t axis = e.as<AxisParams>().axis;
   // From the last to the first: select(in 0, part 0, select(in 1, part 1, … )).
   std::int64_t end = 0;
   for (Var o : e.inputs) end += g.aval(o).shape[axis];
@@ -403,7 +400,7 @@ int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int ma
     inside = both(inside, std::max(check, -1));
   };
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
-    IndexId &window = inner[static_cast<std::size_t>(p.axes[k])], &place = inner[rank + k];
+    IndexId &window = inner[p.axes[k]], &place = inner[rank + k];
     const std::int64_t stride = p.strides[k];
     if (p.dilations[k] == 1) {
       const IndexId at = window, iteration = place;
@@ -424,7 +421,7 @@ int NestBuilder::overlapping(const Equation& e, const IndexVector& index, int ma
 }
 
 IndexId NestBuilder::clipped(int value, std::int64_t most, int* inside) {
-  const DType d = nest_.values[static_cast<std::size_t>(value)].dtype;
+  const DType d = nest_.values[value].dtype;
   const int zero = literal(nest_building::integer_scalar(d, 0));
   const bool upper = most < nest_building::largest(d);
   const int limit = upper ? literal(nest_building::integer_scalar(d, most)) : -1;
@@ -454,14 +451,12 @@ int NestBuilder::gather(const Equation& e, const IndexVector& index, int mask) {
   std::size_t window = 0;
   for (int axis = 0; axis < operand.rank(); ++axis)
     if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis))
-      inner[static_cast<std::size_t>(axis)] =
-          index[static_cast<std::size_t>(p.offset_dims[window++])];
+      inner[axis] = index[p.offset_dims[window++]];
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    inner[static_cast<std::size_t>(p.operand_batching_dims[k])] =
-        batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    inner[p.operand_batching_dims[k]] = batch[p.indices_batching_dims[k]];
   int inside = -1;
   for (std::size_t k = 0; k < p.start_index_map.size(); ++k) {
-    const auto axis = static_cast<std::size_t>(p.start_index_map[k]);
+    const std::size_t axis = p.start_index_map[k];
     IndexVector at = batch;
     if (starts.rank() > static_cast<int>(batch.size()))
       at.push_back(t.constant(static_cast<std::int64_t>(k)));
@@ -495,16 +490,15 @@ IndexVector NestBuilder::scatter_index(const Equation& e, const IndexVector& ind
   std::size_t window = 0;
   for (int axis = 0; axis < operand.rank(); ++axis)
     if (!p.inserted_window_dims.contains(axis) && !p.operand_batching_dims.contains(axis)) {
-      const auto from = static_cast<std::size_t>(p.update_window_dims[window++]);
-      at[static_cast<std::size_t>(axis)] = index[from];
-      sizes[static_cast<std::size_t>(axis)] = updates[from];
+      const std::size_t from = p.update_window_dims[window++];
+      at[axis] = index[from];
+      sizes[axis] = updates[from];
     }
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    at[static_cast<std::size_t>(p.operand_batching_dims[k])] =
-        batch[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    at[p.operand_batching_dims[k]] = batch[p.indices_batching_dims[k]];
   *inside = -1;
   for (std::size_t k = 0; k < p.scatter_dims_to_operand_dims.size(); ++k) {
-    const auto axis = static_cast<std::size_t>(p.scatter_dims_to_operand_dims[k]);
+    const std::size_t axis = p.scatter_dims_to_operand_dims[k];
     IndexVector position = batch;
     if (starts.rank() > static_cast<int>(batch.size()))
       position.push_back(t.constant(static_cast<std::int64_t>(k)));

@@ -33,7 +33,7 @@ class Fold {
     NestReduction r;
     r.op = Op::reduce;
     r.stage = stage_;
-    r.dtype = b_.nest().values[static_cast<std::size_t>(init)].dtype;
+    r.dtype = b_.nest().values[init].dtype;
     r.init = init;
     r.state = state_value(b_, static_cast<int>(b_.nest().reductions.size()), r.dtype);
     b_.nest().reductions.push_back(r);
@@ -71,7 +71,7 @@ int running(NestBuilder& b, Op op, int x, int stage) {
   r.op = op;
   r.stage = stage;
   r.value = x;
-  r.dtype = b.nest().values[static_cast<std::size_t>(x)].dtype;
+  r.dtype = b.nest().values[x].dtype;
   r.running = true;
   r.state = state_value(b, static_cast<int>(b.nest().reductions.size()), r.dtype);
   b.nest().reductions.push_back(r);

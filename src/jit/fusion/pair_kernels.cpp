@@ -8,8 +8,6 @@ namespace vt::detail {
 
 namespace kernel_pairs {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 class Pairing {
  public:
   explicit Pairing(Fusion& fusion) : fusion_(fusion) {}
@@ -31,7 +29,7 @@ class Pairing {
   }
 
  private:
-  Var storage(Var v) const { return fusion_.storage[at(v)]; }
+  Var storage(Var v) const { return fusion_.storage[v]; }
 
   /// Is it a kernel whose shared loop may be cut anywhere?
   static bool goes_by_rows(const FusedStep& s) {
@@ -79,7 +77,7 @@ class Pairing {
           factor = t.factor;
           continue;
         }
-        const NestLoop& loop = s.nest.loops[at(atom.id)];
+        const NestLoop& loop = s.nest.loops[atom.id];
         const std::int64_t last = t.factor * ((loop.block_of < 0 ? loop.extent : loop.block) - 1);
         (last < 0 ? low : high) += last;
       }
@@ -104,7 +102,7 @@ class Pairing {
     for (std::size_t i = 0; i < a.buffers.size() && rows == 0; ++i) {
       if (!is_large(a, i)) continue;
       const int same = buffer_of(b, a.buffers[i]);
-      if (same < 0 || b.nest.buffers[at(same)].written) continue;
+      if (same < 0 || b.nest.buffers[same].written) continue;
       const std::int64_t of_a = own_elements(a, static_cast<int>(i)), of_b = own_elements(b, same);
       if (of_a == 0 || of_b % of_a != 0 ||
           of_b * static_cast<std::int64_t>(size_of(a.nest.buffers[i].dtype)) > block_bytes)
@@ -113,14 +111,14 @@ class Pairing {
     }
     if (rows == 0) return 0;
     const auto iterations = [](const FusedStep& s) {
-      return s.nest.loops[at(s.schedule.parallel_loop)].extent;
+      return s.nest.loops[s.schedule.parallel_loop].extent;
     };
     if ((iterations(a) + rows - 1) / rows != iterations(b)) return 0;
     for (std::size_t i = 0; i < a.buffers.size(); ++i) {
       if (a.nest.buffers[i].local > 0) continue;
       const int same = buffer_of(b, a.buffers[i]);
       if (same < 0) continue;
-      if (b.nest.buffers[at(same)].written) return 0;
+      if (b.nest.buffers[same].written) return 0;
       if (!a.nest.buffers[i].written) continue;
       const std::int64_t made = own_elements(a, static_cast<int>(i));
       if (made == 0 || own_elements(b, same) != made * rows) return 0;
@@ -136,7 +134,7 @@ class Pairing {
     for (std::size_t b = 0; b < s.buffers.size(); ++b)
       (s.nest.buffers[b].written ? all.written : all.read).push_back(storage(s.buffers[b]));
     for (int e : s.equations()) {
-      const Equation& equation = fusion_.graph.equations[at(e)];
+      const Equation& equation = fusion_.graph.equations[e];
       for (Var v : equation.inputs) all.read.push_back(storage(v));
       for (Var v : equation.outputs) all.written.push_back(storage(v));
     }

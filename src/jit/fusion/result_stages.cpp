@@ -10,8 +10,6 @@ namespace vt::detail {
 
 namespace result_stages {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// Rows of a block.
 constexpr std::int64_t block_rows = 256;
 /// Less, in operations for each row, is not worth the array.
@@ -22,7 +20,7 @@ constexpr double longest_sum = 16;
 double weight_of(const Nest& nest, const Vec<int>& values) {
   double weight = 0;
   for (int v : values)
-    if (const NestValue& value = nest.values[at(v)]; value.kind == NestValue::Kind::op)
+    if (const NestValue& value = nest.values[v]; value.kind == NestValue::Kind::op)
       weight += op_weight(value.op, value.dtype);
   return weight;
 }
@@ -31,11 +29,11 @@ double weight_of(const Nest& nest, const Vec<int>& values) {
 int loop_of_rows(const Nest& nest) {
   int rows = -1;
   for (int l : nest.stages[0].loops) {
-    const NestLoop& loop = nest.loops[at(l)];
+    const NestLoop& loop = nest.loops[l];
     if (loop.block_of >= 0) return -1;
     if (!loop.reduce) rows = l;
   }
-  if (rows < 0 || nest.loops[at(rows)].extent < 2 * block_rows) return -1;
+  if (rows < 0 || nest.loops[rows].extent < 2 * block_rows) return -1;
   const bool in_order = all_of(nest.stores, [&](const NestStore& s) {
     return s.after && s.update == Op::input && nest.indices.factor_of_loop(s.index, rows) == 1 &&
            !nest.indices.loop_inside_division(s.index, rows);
@@ -52,7 +50,7 @@ bool is_worth_it(const Nest& nest, int vector_bytes) {
   for (const NestStore& s : nest.stores) add_roots(nest, s, after);
   double length = 1;
   for (int l : nest.stages[0].loops)
-    if (nest.loops[at(l)].reduce) length *= static_cast<double>(nest.loops[at(l)].extent);
+    if (nest.loops[l].reduce) length *= static_cast<double>(nest.loops[l].extent);
   const double weight = weight_of(nest, needed_values(nest, after)),
                sum = (1 + weight_of(nest, needed_values(nest, inside))) * length /
                      schedule.simd_lanes;
@@ -66,7 +64,7 @@ void split(FusedStep& step, int rows) {
   const int* const place = std::find(first.begin(), first.end(), rows);
   // Loops around that over rows are shared, and so are blocks of rows.
   for (const int* l = first.begin(); l != place; ++l)
-    if (*l != blocks && !nest.loops[at(*l)].reduce) nest.shared.push_back(*l);
+    if (*l != blocks && !nest.loops[*l].reduce) nest.shared.push_back(*l);
   nest.shared.push_back(blocks);
   erase_if(first, [&](int l) {
     return std::find(nest.shared.begin(), nest.shared.end(), l) != nest.shared.end();
@@ -102,7 +100,7 @@ void split(FusedStep& step, int rows) {
   }
   for (NestReduction& r : nest.reductions) {
     Vec<IndexId> without(nest.loops.size(), -1);
-    for (int l : nest.shared) without[at(l)] = nest.indices.constant(0);
+    for (int l : nest.shared) without[l] = nest.indices.constant(0);
     if (r.kept >= 0) r.kept = nest.indices.substitute(r.kept, without);
   }
 }

@@ -15,15 +15,13 @@ constexpr std::int64_t most_bytes = 64 << 10;
 // Per Var: how many steps use it; outputs count as one more.
 Vec<int> count_users(const Fusion& fusion) {
   Vec<int> users(fusion.graph.avals.size(), 0);
-  const auto use = [&](Var v) {
-    ++users[static_cast<std::size_t>(fusion.storage[static_cast<std::size_t>(v)])];
-  };
+  const auto use = [&](Var v) { ++users[fusion.storage[v]]; };
   for (const FusedStep& step : fusion.steps) {
     if (step.equation < 0) {
       for (Var v : step.buffers) use(v);
       continue;
     }
-    const Equation& e = fusion.graph.equations[static_cast<std::size_t>(step.equation)];
+    const Equation& e = fusion.graph.equations[step.equation];
     for (Var v : e.inputs) use(v);
     for (Var v : e.outputs) use(v);
   }
@@ -40,7 +38,7 @@ struct Row {
 bool find_row(Nest& nest, int buffer, Row& row) {
   IndexTable& t = nest.indices;
   Vec<IndexId> without(nest.loops.size(), -1);
-  for (int l : nest.shared) without[static_cast<std::size_t>(l)] = t.constant(0);
+  for (int l : nest.shared) without[l] = t.constant(0);
   IndexId offset = -1;
   const auto add = [&](IndexId& index) {
     const IndexId place = t.substitute(index, without), rest = t.subtract(index, place);
@@ -78,18 +76,15 @@ void keep_rows_local(Fusion& fusion) {
     std::int64_t left = most_bytes;
     Vec<int> order, local;
     for (int b = 0; b < static_cast<int>(nest.buffers.size()); ++b) {
-      NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(b)];
+      NestBuffer& buffer = nest.buffers[b];
       const std::int64_t size = static_cast<std::int64_t>(size_of(buffer.dtype));
       Row row;
       // Only what certainly fits is looked for, as finding a row changes its accesses.
-      const Shape& shape = fusion.graph.aval(step.buffers[static_cast<std::size_t>(b)]).shape;
+      const Shape& shape = fusion.graph.aval(step.buffers[b]).shape;
       std::int64_t rows = 1;
-      for (int l : nest.shared)
-        rows *= std::max<std::int64_t>(nest.loops[static_cast<std::size_t>(l)].extent, 1);
+      for (int l : nest.shared) rows *= std::max<std::int64_t>(nest.loops[l].extent, 1);
       const bool fits =
-          buffer.written &&
-          users[static_cast<std::size_t>(step.buffers[static_cast<std::size_t>(b)])] == 1 &&
-          shape.elements() / rows * size <= left;
+          buffer.written && users[step.buffers[b]] == 1 && shape.elements() / rows * size <= left;
       if (fits && find_row(nest, b, row)) {
         buffer.local = row.elements;
         left -= row.elements * size;

@@ -12,7 +12,7 @@ SortSpec sort_spec(const Fusion& fusion, const Equation& e) {
   const Shape& shape = g.aval(e.inputs[0]).shape;
   SortSpec s;
   for (int a = 0; a < shape.rank(); ++a) {
-    const std::int64_t extent = shape[static_cast<std::size_t>(a)];
+    const std::int64_t extent = shape[a];
     if (a == p.axis) s.length = extent;
     else (a < p.axis ? s.outer : s.inner) *= extent;
   }
@@ -22,7 +22,7 @@ SortSpec sort_spec(const Fusion& fusion, const Equation& e) {
   s.descending = p.descending;
   for (Var v : e.inputs) {
     s.dtypes.push_back(g.aval(v).dtype);
-    s.is_place.push_back(is_sorted_place(g, e, fusion.maker[static_cast<std::size_t>(v)]));
+    s.is_place.push_back(is_sorted_place(g, e, fusion.maker[v]));
   }
   return s;
 }

@@ -75,8 +75,8 @@ class Builder {
     Vec<int> inputs;
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       const int v = value(body->aval(body->inputs[i]));
-      draft_.values[at(v)].shared = !mapped[i];
-      draft_.values[at(v)].operand = static_cast<int>(i);
+      draft_.values[v].shared = !mapped[i];
+      draft_.values[v].operand = static_cast<int>(i);
       inputs.push_back(v);
     }
     draft_.operands = static_cast<int>(mapped.size());
@@ -92,8 +92,7 @@ class Builder {
 
  private:
   using Values = Vec<int>;
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  FlowDraft::Block& block() { return draft_.blocks[at(now_)]; }
+  FlowDraft::Block& block() { return draft_.blocks[now_]; }
 
   int value(const Aval& aval) {
     FlowDraft::Value v;
@@ -115,8 +114,8 @@ class Builder {
 
   // --- values that depend on no lane -------------------------------------------------------------
 
-  bool is_shared(int v) const { return draft_.values[at(v)].shared; }
-  bool is_constant(int v) const { return draft_.values[at(v)].constant >= 0; }
+  bool is_shared(int v) const { return draft_.values[v].shared; }
+  bool is_constant(int v) const { return draft_.values[v].constant >= 0; }
 
   /// In the prologue: its Var of a shared value, of which it becomes an input where it is an
   /// operand.
@@ -125,15 +124,15 @@ class Builder {
       if (known == v) return var;
     Var var;
     if (is_constant(v)) {
-      Equation e = draft_.constants[at(draft_.values[at(v)].constant)];
-      var = prologue_.fresh(draft_.values[at(v)].aval);
+      Equation e = draft_.constants[draft_.values[v].constant];
+      var = prologue_.fresh(draft_.values[v].aval);
       e.outputs.clear();
       e.outputs.push_back(var);
       prologue_.equations.push_back(std::move(e));
     } else {
-      var = prologue_.fresh(draft_.values[at(v)].aval);
+      var = prologue_.fresh(draft_.values[v].aval);
       prologue_.inputs.push_back(var);
-      draft_.prologue_operands.push_back(draft_.values[at(v)].operand);
+      draft_.prologue_operands.push_back(draft_.values[v].operand);
     }
     in_prologue_.push_back({v, var});
     return var;
@@ -142,9 +141,9 @@ class Builder {
   int in_memory(int v) {
     if (!is_constant(v)) return v;
     const Var var = in_prologue(v);
-    const int made = value(draft_.values[at(v)].aval);
-    draft_.values[at(made)].shared = true;
-    draft_.values[at(made)].operand = draft_.operands + static_cast<int>(prologue_.outputs.size());
+    const int made = value(draft_.values[v].aval);
+    draft_.values[made].shared = true;
+    draft_.values[made].operand = draft_.operands + static_cast<int>(prologue_.outputs.size());
     in_prologue_.push_back({made, var});
     prologue_.outputs.push_back(var);
     return made;
@@ -158,15 +157,14 @@ class Builder {
         continue;
       for (std::size_t k = 0; k < e.outputs.size(); ++k)
         for (const auto& [made, var] : in_prologue_)
-          if (var == known.outputs[k]) of[at(e.outputs[k])] = made;
+          if (var == known.outputs[k]) of[e.outputs[k]] = made;
       return;
     }
     for (Var& v : copy.outputs) {
       const int made = value(g.aval(v));
-      draft_.values[at(made)].shared = true;
-      draft_.values[at(made)].operand =
-          draft_.operands + static_cast<int>(prologue_.outputs.size());
-      of[at(v)] = made;
+      draft_.values[made].shared = true;
+      draft_.values[made].operand = draft_.operands + static_cast<int>(prologue_.outputs.size());
+      of[v] = made;
       v = prologue_.fresh(g.aval(v));
       in_prologue_.push_back({made, v});
       prologue_.outputs.push_back(v);
@@ -180,13 +178,13 @@ class Builder {
   Values body(const GraphBody& g, const Values& inputs, bool tail = false) {
     need_stack({});
     Values of(g.avals.size(), -1);
-    for (std::size_t i = 0; i < inputs.size(); ++i) of[at(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) of[g.inputs[i]] = inputs[i];
     for (const Equation& e : g.equations) {
       Values in;
-      for (Var v : e.inputs) in.push_back(of[at(v)]);
+      for (Var v : e.inputs) in.push_back(of[v]);
       const bool last = tail && gives_results_of(g, e);
       if (e.op == Op::meeting) {
-        of[at(e.outputs[0])] = in[0];
+        of[e.outputs[0]] = in[0];
         meet(e.where);
         continue;
       }
@@ -194,27 +192,27 @@ class Builder {
           work_.parts_flow(g, e)) {
         const Values made = structure(g, e, in, last);
         if (last) return made;
-        for (std::size_t k = 0; k < made.size(); ++k) of[at(e.outputs[k])] = made[k];
+        for (std::size_t k = 0; k < made.size(); ++k) of[e.outputs[k]] = made[k];
         continue;
       }
       straight(g, e, in, of);
     }
     Values results;
-    for (Var v : g.outputs) results.push_back(of[at(v)]);
+    for (Var v : g.outputs) results.push_back(of[v]);
     if (tail) leave(results);
     return results;
   }
   void function_body(const GraphBody& g, const Values& inputs) { body(g, inputs, true); }
   void leave(const Values& results) {
     FlowDraft::Block& b = block();
-    const Values& own = draft_.functions[at(function_)].results;
+    const Values& own = draft_.functions[function_].results;
     for (std::size_t k = 0; k < own.size(); ++k) b.copies.push_back({own[k], results[k]});
     b.exit = FlowGraph::Exit::leave;
   }
   void go_on_in_next_block() {
     const int before = now_, next = begin_block();
-    draft_.blocks[at(before)].exit = FlowGraph::Exit::jump;
-    draft_.blocks[at(before)].targets.push_back(next);
+    draft_.blocks[before].exit = FlowGraph::Exit::jump;
+    draft_.blocks[before].targets.push_back(next);
   }
   void meet(CallSite where) {
     go_on_in_next_block();
@@ -227,9 +225,9 @@ class Builder {
       return to_prologue(g, e, in, of);
     if (e.inputs.empty() && e.outputs.size() == 1 && family_of(e.op) != Family::effect) {
       const int made = value(g.aval(e.outputs[0]));
-      draft_.values[at(made)].constant = static_cast<int>(draft_.constants.size());
+      draft_.values[made].constant = static_cast<int>(draft_.constants.size());
       draft_.constants.push_back(e);
-      of[at(e.outputs[0])] = made;
+      of[e.outputs[0]] = made;
       return;
     }
     if (bodies_of(e.params).empty() && e.op != Op::recursive_call &&
@@ -237,16 +235,16 @@ class Builder {
       return to_prologue(g, e, in, of);
     note_line(e.where);
     if (picks_of_many(g, e, in) && !makes(in[0])) {
-      of[at(e.outputs[0])] = picked(g, e, in);
+      of[e.outputs[0]] = picked(g, e, in);
       return;
     }
     if (overwrites_few(g, e, in)) {
       const int where = positions(gather_there(g, e), in, 1, g.aval(updated(e)).shape);
       block().updates.push_back({static_cast<int>(block().equations.size()), where});
     }
-    of[at(e.outputs[0])] = add(g, e, in);
+    of[e.outputs[0]] = add(g, e, in);
     for (std::size_t k = 1; k < e.outputs.size(); ++k)
-      of[at(e.outputs[k])] = block().equations.back().outputs[k];
+      of[e.outputs[k]] = block().equations.back().outputs[k];
   }
   /// The equation as one of the block; its first result.
   int add(const GraphBody& g, const Equation& e, const Values& in) {
@@ -280,7 +278,7 @@ class Builder {
   }
   /// Is it made by an equation of this block, all of it?
   bool makes(int v) const {
-    const FlowDraft::Block& b = draft_.blocks[at(now_)];
+    const FlowDraft::Block& b = draft_.blocks[now_];
     for (std::size_t k = 0; k < b.equations.size(); ++k)
       if (any_of(b.equations[k].outputs, [v](Var made) { return made == v; }))
         return none_of(b.updates, [&](const FlowDraft::Update& u) {
@@ -313,11 +311,11 @@ class Builder {
     Values of(g.avals.size(), -1);
     for (const Equation& e : g.equations) {
       Values in;
-      for (Var v : e.inputs) in.push_back(of[at(v)]);
+      for (Var v : e.inputs) in.push_back(of[v]);
       to_prologue(g, e, in, of);
     }
-    all_positions_.push_back({shape, of[at(g.outputs[0])]});
-    return of[at(g.outputs[0])];
+    all_positions_.push_back({shape, of[g.outputs[0]]});
+    return of[g.outputs[0]];
   }
   /// What reads the elements that an update writes.
   static Equation gather_there(const GraphBody& g, const Equation& e) {
@@ -339,16 +337,17 @@ class Builder {
     Values values;
     there.inputs.clear();
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const bool is_written = skipped > 0 && i == at(skipped_operand(there.op));
+      const bool is_written =
+          skipped > 0 && i == static_cast<std::size_t>(skipped_operand(there.op));
       if (is_written) continue;
-      values.push_back(i == 0 ? all_positions(draft_.values[at(in[0])].aval.shape) : in[i]);
-      there.inputs.push_back(g.fresh(draft_.values[at(values.back())].aval));
+      values.push_back(i == 0 ? all_positions(draft_.values[in[0]].aval.shape) : in[i]);
+      there.inputs.push_back(g.fresh(draft_.values[values.back()].aval));
     }
     there.outputs.clear();
     there.outputs.push_back(g.fresh(Aval(DType::i32, shape)));
     Values of(g.avals.size(), -1);
     straight(g, there, values, of);
-    return of[at(there.outputs[0])];
+    return of[there.outputs[0]];
   }
   static int skipped_operand(Op read) { return read == Op::dynamic_slice ? 1 : 2; }
   /// What the equation picks of an array, which the block reads when it begins.
@@ -393,7 +392,7 @@ class Builder {
     Vec<int> ends;
     for (const GraphRef& branch : p.branches) {
       const int entry = begin_block();
-      draft_.blocks[at(from)].targets.push_back(entry);
+      draft_.blocks[from].targets.push_back(entry);
       const Values made = body(*branch, rest, tail);
       if (tail) continue;
       copy(results, made);
@@ -402,8 +401,8 @@ class Builder {
     if (tail) return {};
     const int next = begin_block();
     for (int end : ends) {
-      draft_.blocks[at(end)].exit = FlowGraph::Exit::jump;
-      draft_.blocks[at(end)].targets.push_back(next);
+      draft_.blocks[end].exit = FlowGraph::Exit::jump;
+      draft_.blocks[end].targets.push_back(next);
     }
     return results;
   }
@@ -416,7 +415,7 @@ class Builder {
     e.op = Op::convert;
     e.params = make_params(ConvertParams{DType::i32, false});
     e.inputs.push_back(predicate);
-    const int made = value(Aval(DType::i32, draft_.values[at(predicate)].aval.shape));
+    const int made = value(Aval(DType::i32, draft_.values[predicate].aval.shape));
     e.outputs.push_back(made);
     block().equations.push_back(std::move(e));
     return made;
@@ -434,10 +433,10 @@ class Builder {
   // one stretch.
   Values while_loop(const Equation& e, const Values& in) {
     const auto& p = e.as<WhileParams>();
-    const auto carries = static_cast<std::size_t>(p.carries);
+    const std::size_t carries = p.carries;
     note_line(e.where);
     Values looped = in;
-    for (std::size_t i = 0; i < carries; ++i) looped[i] = value(draft_.values[at(in[i])].aval);
+    for (std::size_t i = 0; i < carries; ++i) looped[i] = value(draft_.values[in[i]].aval);
     const Values carried(looped.begin(), looped.begin() + static_cast<std::ptrdiff_t>(carries));
     const auto ask = [&](const Values& now) {
       Values all = now;
@@ -462,8 +461,7 @@ class Builder {
 
   Values scan(const GraphBody& g, const Equation& e, const Values& in) {
     const auto& p = e.as<ScanParams>();
-    const auto carries = static_cast<std::size_t>(p.carries),
-               looped = carries + static_cast<std::size_t>(p.sequences);
+    const std::size_t carries = p.carries, looped = carries + p.sequences;
     note_line(e.where);
     Values results;
     for (Var v : e.outputs) results.push_back(value(g.aval(v)));
@@ -475,17 +473,17 @@ class Builder {
     // What is given in iterations that there are not is nothing.
     if (p.length == 0) {
       for (std::size_t k = carries; k < results.size(); ++k)
-        block().copies.push_back({results[k], zeros(draft_.values[at(results[k])].aval)});
+        block().copies.push_back({results[k], zeros(draft_.values[results[k]].aval)});
       return results;
     }
     block().copies.push_back({counter, start});
     const int before = now_, entry = begin_block();
-    draft_.blocks[at(before)].exit = FlowGraph::Exit::jump;
-    draft_.blocks[at(before)].targets.push_back(entry);
+    draft_.blocks[before].exit = FlowGraph::Exit::jump;
+    draft_.blocks[before].targets.push_back(entry);
     Values inputs = in;
     for (std::size_t i = 0; i < carries; ++i) inputs[i] = carried[i];
     for (std::size_t i = carries; i < looped; ++i) {
-      const Aval& all = draft_.values[at(in[i])].aval;
+      const Aval& all = draft_.values[in[i]].aval;
       const Shape row(std::span<const std::int64_t>(all.shape.begin() + 1, all.shape.end()));
       const int element = value(Aval(all.dtype, row));
       block().loads.push_back({element, in_memory(in[i]), counter});
@@ -507,7 +505,7 @@ class Builder {
   }
   int constant(const Scalar& number, const Aval& aval) {
     const int made = value(aval);
-    draft_.values[at(made)].constant = static_cast<int>(draft_.constants.size());
+    draft_.values[made].constant = static_cast<int>(draft_.constants.size());
     Equation e;
     e.op = Op::full;
     e.params = make_params(FullParams{number, aval});
@@ -553,7 +551,7 @@ class Builder {
     const int callee = instance(*g, name, recursion, shared);
     FlowDraft::Block& b = block();
     for (std::size_t i = 0; i < in.size(); ++i)
-      if (shared[i] < 0) b.arguments.push_back({draft_.functions[at(callee)].parameters[i], in[i]});
+      if (shared[i] < 0) b.arguments.push_back({draft_.functions[callee].parameters[i], in[i]});
     b.exit = FlowGraph::Exit::call;
     b.callee = callee;
     b.called_at = e.where;
@@ -562,10 +560,10 @@ class Builder {
       return {};
     }
     const int from = now_, next = begin_block();
-    draft_.blocks[at(from)].targets.push_back(next);
+    draft_.blocks[from].targets.push_back(next);
     Values results;
-    for (int given : draft_.functions[at(callee)].results) {
-      const int own = value(draft_.values[at(given)].aval);
+    for (int given : draft_.functions[callee].results) {
+      const int own = value(draft_.values[given].aval);
       block().loads.push_back({own, given, -1});
       results.push_back(own);
     }
@@ -599,7 +597,7 @@ class Builder {
     }
     for (Var v : g.outputs) made.results.push_back(value(g.aval(v)));
     made.entry = begin_block();
-    draft_.functions[at(callee)] = std::move(made);
+    draft_.functions[callee] = std::move(made);
     function_body(g, inputs);
     function_ = function;
     now_ = block;

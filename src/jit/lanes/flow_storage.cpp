@@ -12,7 +12,6 @@ namespace flow_storage {
 using Exit = FlowGraph::Exit;
 using Storage = FlowGraph::Storage;
 using Flags = Vec<bool>;
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t alignment = 16;
 
@@ -35,9 +34,8 @@ class Finisher {
     for (int b = 0; b < static_cast<int>(d_.blocks.size()); ++b) make_block(b);
     for (std::size_t f = 0; f < d_.functions.size(); ++f) {
       for (int v : d_.functions[f].parameters)
-        g_.functions[f].parameters.push_back(v < 0 ? -1 : slot_of_[at(memory(v))]);
-      for (int v : d_.functions[f].results)
-        g_.functions[f].results.push_back(slot_of_[at(memory(v))]);
+        g_.functions[f].parameters.push_back(v < 0 ? -1 : slot_of_[memory(v)]);
+      for (int v : d_.functions[f].results) g_.functions[f].results.push_back(slot_of_[memory(v)]);
     }
     for (int v : d_.functions[0].results) g_.results.push_back(slot(v));
     lay_out_frames();
@@ -47,9 +45,9 @@ class Finisher {
   }
 
  private:
-  bool is_kept(int v) const { return !d_.values[at(v)].shared && d_.values[at(v)].constant < 0; }
+  bool is_kept(int v) const { return !d_.values[v].shared && d_.values[v].constant < 0; }
   const FlowDraft::Function& function_of(const FlowDraft::Block& b) const {
-    return d_.functions[at(b.function)];
+    return d_.functions[b.function];
   }
 
   // --- liveness ----------------------------------------------------------------------------------
@@ -59,23 +57,23 @@ class Finisher {
     Flags live(d_.values.size());
     const auto add = [&](int block) {
       for (std::size_t v = 0; v < live.size(); ++v)
-        if (live_[at(block)][v]) live[v] = true;
+        if (live_[block][v]) live[v] = true;
     };
     if (b.exit == Exit::leave) {
-      for (int v : function_of(b).results) live[at(v)] = wanted_[at(v)];
+      for (int v : function_of(b).results) live[v] = wanted_[v];
       return live;
     }
     if (b.tail) {
-      add(d_.functions[at(b.callee)].entry);
+      add(d_.functions[b.callee].entry);
       return live;
     }
     for (int t : b.targets) add(t);
     if (b.exit == Exit::call)
-      for (int v : d_.functions[at(b.callee)].results) live[at(v)] = false;
+      for (int v : d_.functions[b.callee].results) live[v] = false;
     return live;
   }
   bool wants_argument(const FlowDraft::Block& b, int parameter) const {
-    return live_[at(d_.functions[at(b.callee)].entry)][at(parameter)];
+    return live_[d_.functions[b.callee].entry][parameter];
   }
 
   /// Which values a block needs from before, and which of its equations and loads, for what is
@@ -89,31 +87,31 @@ class Finisher {
     n.equations.resize(b.equations.size());
     Flags sources(need.size());
     for (const FlowDraft::Copy& c : b.copies)
-      if (need[at(c.to)]) sources[at(c.from)] = true;
+      if (need[c.to]) sources[c.from] = true;
     for (const FlowDraft::Copy& c : b.arguments)
-      if (wants_argument(b, c.to)) sources[at(c.from)] = true;
+      if (wants_argument(b, c.to)) sources[c.from] = true;
     for (const FlowDraft::Store& s : b.stores)
-      if (need[at(s.array)]) sources[at(s.value)] = sources[at(s.index)] = true;
-    for (const FlowDraft::Copy& c : b.copies) need[at(c.to)] = false;
+      if (need[s.array]) sources[s.value] = sources[s.index] = true;
+    for (const FlowDraft::Copy& c : b.copies) need[c.to] = false;
     if (b.tail)
-      for (const FlowDraft::Copy& c : b.arguments) need[at(c.to)] = false;
+      for (const FlowDraft::Copy& c : b.arguments) need[c.to] = false;
     for (std::size_t v = 0; v < need.size(); ++v) need[v] = need[v] || sources[v];
-    if (b.decides >= 0) need[at(b.decides)] = true;
+    if (b.decides >= 0) need[b.decides] = true;
     for (std::size_t k = b.equations.size(); k-- > 0;) {
       const Equation& e = b.equations[k];
-      if (!any_of(e.outputs, [&](Var v) { return need[at(v)]; })) continue;
+      if (!any_of(e.outputs, [&](Var v) { return need[v]; })) continue;
       n.equations[k] = true;
-      for (Var v : e.outputs) need[at(v)] = false;
-      for (Var v : e.inputs) need[at(v)] = true;
+      for (Var v : e.outputs) need[v] = false;
+      for (Var v : e.inputs) need[v] = true;
       for (const FlowDraft::Update& u : b.updates)
-        if (u.equation == static_cast<int>(k)) need[at(u.positions)] = true;
+        if (u.equation == static_cast<int>(k)) need[u.positions] = true;
     }
     for (const FlowDraft::Load& l : b.loads) {
-      n.loads.push_back(need[at(l.value)]);
-      if (!need[at(l.value)]) continue;
-      need[at(l.value)] = false;
-      need[at(l.array)] = true;
-      if (l.index >= 0) need[at(l.index)] = true;
+      n.loads.push_back(need[l.value]);
+      if (!need[l.value]) continue;
+      need[l.value] = false;
+      need[l.array] = true;
+      if (l.index >= 0) need[l.index] = true;
     }
     n.before = std::move(need);
     return n;
@@ -122,14 +120,14 @@ class Finisher {
   bool want_results(const FlowDraft::Block& b) {
     if (b.exit != Exit::call || b.tail) return false;
     bool grew = false;
-    for (int v : d_.functions[at(b.callee)].results)
-      if (!wanted_[at(v)] && live_[at(b.targets[0])][at(v)]) grew = wanted_[at(v)] = true;
+    for (int v : d_.functions[b.callee].results)
+      if (!wanted_[v] && live_[b.targets[0]][v]) grew = wanted_[v] = true;
     return grew;
   }
   void find_live() {
     live_.assign(d_.blocks.size(), Flags(d_.values.size()));
     wanted_.resize(d_.values.size());
-    for (int v : d_.functions[0].results) wanted_[at(v)] = true;
+    for (int v : d_.functions[0].results) wanted_[v] = true;
     for (bool grew = true; grew;) {
       grew = false;
       for (std::size_t b = d_.blocks.size(); b-- > 0;) {
@@ -150,7 +148,7 @@ class Finisher {
     const std::size_t n = d_.functions.size();
     Vec<Flags> reaches(n, Flags(n));
     for (const FlowDraft::Block& b : d_.blocks)
-      if (b.exit == Exit::call) reaches[at(b.function)][at(b.callee)] = true;
+      if (b.exit == Exit::call) reaches[b.function][b.callee] = true;
     for (std::size_t k = 0; k < n; ++k)
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n; ++j)
@@ -158,7 +156,7 @@ class Finisher {
     saved_.resize(d_.values.size());
     for (const FlowDraft::Block& b : d_.blocks) {
       if (b.exit != Exit::call || b.tail) continue;
-      const bool comes_back = b.callee == b.function || reaches[at(b.callee)][at(b.function)];
+      const bool comes_back = b.callee == b.function || reaches[b.callee][b.function];
       if (!comes_back) continue;
       const Flags live = live_behind(b);
       for (std::size_t v = 0; v < live.size(); ++v)
@@ -166,13 +164,12 @@ class Finisher {
     }
     for (std::size_t f = 0; f < n; ++f)
       for (int p : d_.functions[f].parameters)
-        if (p >= 0 && stays_the_same(static_cast<int>(f), p, reaches)) saved_[at(p)] = false;
+        if (p >= 0 && stays_the_same(static_cast<int>(f), p, reaches)) saved_[p] = false;
   }
   /// Do all calls of the function from inside of it hand on the parameter as it is?
   bool stays_the_same(int function, int parameter, const Vec<Flags>& reaches) const {
     return !any_of(d_.blocks, [&](const FlowDraft::Block& b) {
-      return b.exit == Exit::call && b.callee == function &&
-             reaches[at(function)][at(b.function)] &&
+      return b.exit == Exit::call && b.callee == function && reaches[function][b.function] &&
              any_of(b.arguments, [&](const FlowDraft::Copy& c) {
                return c.to == parameter && c.from != parameter;
              });
@@ -184,24 +181,22 @@ class Finisher {
   /// Values that have the memory of this one: those that blocks hand it on as, or update it to,
   /// which are never alive together.
   int memory(int v) const {
-    while (memory_[at(v)] != v) v = memory_[at(v)];
+    while (memory_[v] != v) v = memory_[v];
     return v;
   }
-  bool is_state(int v) const {
-    return is_kept(v) && d_.values[at(v)].operand < 0 && !saved_[at(v)];
-  }
+  bool is_state(int v) const { return is_kept(v) && d_.values[v].operand < 0 && !saved_[v]; }
   void share_memory() {
     for (std::size_t v = 0; v < d_.values.size(); ++v) memory_.push_back(static_cast<int>(v));
     Vec<std::pair<int, int>> wanted;
     const auto want = [&](int to, int from) {
-      const FlowDraft::Value &a = d_.values[at(to)], &b = d_.values[at(from)];
+      const FlowDraft::Value &a = d_.values[to], &b = d_.values[from];
       if (is_state(to) && is_state(from) && a.aval == b.aval && a.function == b.function)
         wanted.push_back({to, from});
     };
     bool updates = false;
     for (const FlowDraft::Block& b : d_.blocks)
       for (const FlowDraft::Update& u : b.updates) {
-        const Equation& e = b.equations[at(u.equation)];
+        const Equation& e = b.equations[u.equation];
         want(e.outputs[0], e.inputs[0]);
         updates = true;
       }
@@ -225,7 +220,7 @@ class Finisher {
     for (const FlowDraft::Block& b : d_.blocks) alive.push_back(live_behind(b));
     for (const auto& [to, from] : wanted)
       if (memory(to) != memory(from) && !are_alive_together(memory(to), memory(from), alive))
-        memory_[at(memory(to))] = memory(from);
+        memory_[memory(to)] = memory(from);
   }
   /// Is there a time at which a value of the one memory and one of the other are both wanted?
   bool are_alive_together(int a, int b, const Vec<Flags>& alive) const {
@@ -246,8 +241,8 @@ class Finisher {
     for (const FlowDraft::Block& b : d_.blocks) {
       Flags in_place(b.equations.size());
       for (const FlowDraft::Update& u : b.updates) {
-        const Equation& e = b.equations[at(u.equation)];
-        in_place[at(u.equation)] = memory(e.outputs[0]) == memory(e.inputs[0]);
+        const Equation& e = b.equations[u.equation];
+        in_place[u.equation] = memory(e.outputs[0]) == memory(e.inputs[0]);
       }
       for (bool changed = true; changed;) {
         changed = false;
@@ -261,7 +256,7 @@ class Finisher {
     }
   }
   bool stays_in_memory(const FlowDraft::Block& b, int equation, const Flags& in_place) const {
-    const Equation& e = b.equations[at(equation)];
+    const Equation& e = b.equations[equation];
     const int result = e.outputs[0], array = e.inputs[0];
     const auto is_result = [&](Var v) { return v == result; };
     if (b.decides == result) return false;
@@ -284,16 +279,16 @@ class Finisher {
 
   int slot(int value_of_memory) {
     const int v = memory(value_of_memory);
-    int& known = slot_of_[at(v)];
+    int& known = slot_of_[v];
     if (known >= 0) return known;
-    const FlowDraft::Value& value = d_.values[at(v)];
+    const FlowDraft::Value& value = d_.values[v];
     FlowGraph::Slot s;
     s.aval = value.aval;
     s.function = value.function;
     s.operand = value.operand;
     s.storage = value.shared         ? Storage::shared
                 : value.operand >= 0 ? Storage::argument
-                : saved_[at(v)]      ? Storage::saved
+                : saved_[v]          ? Storage::saved
                                      : Storage::state;
     known = static_cast<int>(g_.slots.size());
     g_.slots.push_back(std::move(s));
@@ -302,7 +297,7 @@ class Finisher {
   void lay_out_frames() {
     for (FlowGraph::Slot& s : g_.slots) {
       if (s.storage != Storage::saved) continue;
-      std::size_t& bytes = g_.functions[at(s.function)].frame_bytes;
+      std::size_t& bytes = g_.functions[s.function].frame_bytes;
       s.offset = bytes;
       bytes += (s.aval.bytes() + alignment - 1) / alignment * alignment;
     }
@@ -331,23 +326,22 @@ class Finisher {
     return static_cast<int>(m.block.reads.size()) - 1;
   }
   int read(Making& m, int v) {
-    if (m.read_of[at(v)] < 0)
-      m.read_of[at(v)] = read(m, place(v, -1, d_.values[at(v)].aval.bytes()));
-    return m.read_of[at(v)];
+    if (m.read_of[v] < 0) m.read_of[v] = read(m, place(v, -1, d_.values[v].aval.bytes()));
+    return m.read_of[v];
   }
   Var in_body(Making& m, int v) {
-    Var& known = m.var[at(v)];
+    Var& known = m.var[v];
     if (known >= 0) return known;
-    const FlowDraft::Value& value = d_.values[at(v)];
+    const FlowDraft::Value& value = d_.values[v];
     if (value.constant >= 0) {
-      Equation e = d_.constants[at(value.constant)];
+      Equation e = d_.constants[value.constant];
       known = m.body.fresh(value.aval);
       e.outputs.clear();
       e.outputs.push_back(known);
       m.body.equations.push_back(std::move(e));
       return known;
     }
-    int& input = m.input_of[at(read(m, v))];
+    int& input = m.input_of[read(m, v)];
     if (input < 0) {
       input = m.body.fresh(value.aval);
       m.body.inputs.push_back(input);
@@ -356,7 +350,7 @@ class Finisher {
   }
   FlowGraph::Source source(Making& m, int v) {
     FlowGraph::Source s;
-    if (m.var[at(v)] < 0 && d_.values[at(v)].constant < 0) {
+    if (m.var[v] < 0 && d_.values[v].constant < 0) {
       s.read = read(m, v);
       return s;
     }
@@ -376,7 +370,7 @@ class Finisher {
   }
 
   void make_block(int number) {
-    const FlowDraft::Block& b = d_.blocks[at(number)];
+    const FlowDraft::Block& b = d_.blocks[number];
     const Needs needs = needs_of(b);
     const Flags behind = live_behind(b);
     Making m;
@@ -385,44 +379,43 @@ class Finisher {
     for (std::size_t k = 0; k < b.loads.size(); ++k) {
       const FlowDraft::Load& l = b.loads[k];
       if (!needs.loads[k]) continue;
-      m.read_of[at(l.value)] =
-          read(m, place(l.array, l.index, d_.values[at(l.value)].aval.bytes(), l.elements));
+      m.read_of[l.value] =
+          read(m, place(l.array, l.index, d_.values[l.value].aval.bytes(), l.elements));
     }
     Vec<bool> made(d_.values.size()), loaded(d_.values.size());
-    for (const FlowDraft::Load& l : b.loads) loaded[at(l.value)] = true;
+    for (const FlowDraft::Load& l : b.loads) loaded[l.value] = true;
     for (std::size_t k = 0; k < b.equations.size(); ++k) {
       if (!needs.equations[k]) continue;
       Equation e = b.equations[k];
-      if (in_place_[at(number)][k]) {
-        const Aval& written = d_.values[at(e.inputs[written_operand(e.op)])].aval;
+      if (in_place_[number][k]) {
+        const Aval& written = d_.values[e.inputs[written_operand(e.op)]].aval;
         m.block.work += static_cast<double>(written.elements());
         continue;
       }
       for (Var& v : e.inputs) v = in_body(m, v);
       for (Var& v : e.outputs) {
-        made[at(v)] = true;
-        v = m.var[at(v)] = m.body.fresh(d_.values[at(v)].aval);
+        made[v] = true;
+        v = m.var[v] = m.body.fresh(d_.values[v].aval);
       }
       m.block.work += work_.of(m.body, e);
       m.body.equations.push_back(std::move(e));
     }
     const auto write = [&](const FlowGraph::Place& to, int from, bool callee = false) {
       // It lies there already, whole or updated.
-      if (to.index < 0 && !made[at(from)] && !loaded[at(from)] && is_state(from) &&
-          slot(from) == to.slot)
+      if (to.index < 0 && !made[from] && !loaded[from] && is_state(from) && slot(from) == to.slot)
         return;
       const FlowGraph::Source s = source(m, from);
-      const bool stays = s.read >= 0 && to.index < 0 && m.block.reads[at(s.read)].slot == to.slot &&
-                         m.block.reads[at(s.read)].index < 0 &&
-                         g_.slots[at(to.slot)].storage != Storage::saved;
+      const bool stays = s.read >= 0 && to.index < 0 && m.block.reads[s.read].slot == to.slot &&
+                         m.block.reads[s.read].index < 0 &&
+                         g_.slots[to.slot].storage != Storage::saved;
       if (!stays) m.block.writes.push_back({to, s, callee, {}, false});
     };
     for (const FlowDraft::Update& u : b.updates) {
-      if (!needs.equations[at(u.equation)] || !in_place_[at(number)][at(u.equation)]) continue;
-      const Equation& e = b.equations[at(u.equation)];
+      if (!needs.equations[u.equation] || !in_place_[number][u.equation]) continue;
+      const Equation& e = b.equations[u.equation];
       const int written = e.inputs[written_operand(e.op)];
       FlowGraph::Write w;
-      w.to = place(e.outputs[0], -1, d_.values[at(written)].aval.bytes(), true);
+      w.to = place(e.outputs[0], -1, d_.values[written].aval.bytes(), true);
       w.from = source(m, written);
       w.positions = source(m, u.positions);
       w.adds = e.op == Op::scatter_add;
@@ -430,15 +423,14 @@ class Finisher {
     }
     // Rows go first, as their numbers may be written as well.
     for (const FlowDraft::Store& s : b.stores)
-      if (behind[at(s.array)])
-        write(place(s.array, s.index, d_.values[at(s.value)].aval.bytes()), s.value);
-    const auto whole = [&](int v) { return place(v, -1, d_.values[at(v)].aval.bytes()); };
+      if (behind[s.array]) write(place(s.array, s.index, d_.values[s.value].aval.bytes()), s.value);
+    const auto whole = [&](int v) { return place(v, -1, d_.values[v].aval.bytes()); };
     for (const FlowDraft::Load& l : b.loads)
-      if (behind[at(l.value)]) write(whole(l.value), l.value);
+      if (behind[l.value]) write(whole(l.value), l.value);
     for (std::size_t v = 0; v < made.size(); ++v)
       if (made[v] && behind[v]) write(whole(static_cast<int>(v)), static_cast<int>(v));
     for (const FlowDraft::Copy& c : b.copies)
-      if (behind[at(c.to)]) write(whole(c.to), c.from);
+      if (behind[c.to]) write(whole(c.to), c.from);
     for (const FlowDraft::Copy& c : b.arguments)
       if (wants_argument(b, c.to)) write(whole(c.to), c.from, !b.tail);
     if (b.decides >= 0) m.block.decides = source(m, b.decides);
@@ -470,7 +462,7 @@ class Finisher {
     all.outputs.clear();
     for (FlowGraph::Slot& s : g_.slots) {
       if (s.storage != Storage::shared || s.operand < d_.operands) continue;
-      const Var made = results[at(s.operand - d_.operands)];
+      const Var made = results[s.operand - d_.operands];
       s.operand = d_.operands + static_cast<int>(all.outputs.size());
       all.outputs.push_back(made);
     }
@@ -482,7 +474,7 @@ class Finisher {
   void skip_empty_blocks() {
     const auto behind = [&](int b) {
       for (int steps = 0; steps < static_cast<int>(g_.blocks.size()); ++steps) {
-        const FlowGraph::Block& block = g_.blocks[at(b)];
+        const FlowGraph::Block& block = g_.blocks[b];
         if (block.exit != Exit::jump || block.body || !block.writes.empty() || block.meeting)
           return b;
         b = block.targets[0];

@@ -11,10 +11,8 @@ namespace vt::detail {
 
 namespace flow_text {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 std::string name_of_slot(const FlowGraph& g, int slot) {
-  const FlowGraph::Slot& s = g.slots[at(slot)];
+  const FlowGraph::Slot& s = g.slots[slot];
   const char* const kind = s.storage == FlowGraph::Storage::shared     ? "shared"
                            : s.storage == FlowGraph::Storage::argument ? "arg"
                            : s.storage == FlowGraph::Storage::saved    ? "saved"
@@ -61,14 +59,13 @@ std::string FlowGraph::str() const {
     text += "\n";
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const Block& b = blocks[i];
-      if (at(b.function) != f) continue;
+      if (static_cast<std::size_t>(b.function) != f) continue;
       text += formatted("  {}:{}", i, b.meeting ? " meeting," : "");
       std::string reads;
       for (std::size_t k = 0; k < b.reads.size(); ++k)
         if (b.in_body[k]) reads += (reads.empty() ? "" : ", ") + name_of_place(*this, b.reads[k]);
       const auto source = [&](const Source& s) {
-        return s.result >= 0 ? formatted("r{}", s.result)
-                             : name_of_place(*this, b.reads[at(s.read)]);
+        return s.result >= 0 ? formatted("r{}", s.result) : name_of_place(*this, b.reads[s.read]);
       };
       if (b.body) text += formatted(" [{}]({})", operations_of(b), reads);
       for (const Write& w : b.writes)
@@ -84,8 +81,8 @@ std::string FlowGraph::str() const {
             text += (t ? ", " : "") + formatted("{}", b.targets[t]);
           break;
         case Exit::call:
-          text += b.tail ? formatted(" jump to {}", functions[at(b.callee)].name)
-                         : formatted(" push {}, jump to {}", target, functions[at(b.callee)].name);
+          text += b.tail ? formatted(" jump to {}", functions[b.callee].name)
+                         : formatted(" push {}, jump to {}", target, functions[b.callee].name);
           break;
         case Exit::leave: text += " return"; break;
       }

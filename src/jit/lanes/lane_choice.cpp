@@ -25,10 +25,10 @@ bool may_part(const Equation& e) {
 bool is_chain(const FlowGraph& flow) {
   Vec<int> place(flow.functions.size(), -1);
   for (int b = 0; b < static_cast<int>(flow.blocks.size()); ++b) {
-    const FlowGraph::Block& block = flow.blocks[static_cast<std::size_t>(b)];
-    const auto function = static_cast<std::size_t>(block.function);
+    const FlowGraph::Block& block = flow.blocks[b];
+    const std::size_t function = block.function;
     if (block.exit != FlowGraph::Exit::call || !flow.functions[function].recursion ||
-        !flow.functions[static_cast<std::size_t>(block.callee)].recursion)
+        !flow.functions[block.callee].recursion)
       continue;
     if (std::exchange(place[function], b) >= 0) return false;
     Vec<bool> seen(flow.blocks.size());
@@ -37,8 +37,8 @@ bool is_chain(const FlowGraph& flow) {
       const int behind = next.back();
       next.pop_back();
       if (behind == b) return false;
-      if (std::exchange(seen[static_cast<std::size_t>(behind)], true)) continue;
-      for (int t : flow.blocks[static_cast<std::size_t>(behind)].targets) next.push_back(t);
+      if (std::exchange(seen[behind], true)) continue;
+      for (int t : flow.blocks[behind].targets) next.push_back(t);
     }
   }
   return any_of(place, [](int b) { return b >= 0; });
@@ -50,7 +50,7 @@ bool is_chain(const FlowGraph& flow) {
 double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
   double values = 0, most_work = 0;
   const auto moves = [&](const FlowGraph::Place& p) {
-    values += flow.slots[static_cast<std::size_t>(p.slot)].storage != FlowGraph::Storage::shared;
+    values += flow.slots[p.slot].storage != FlowGraph::Storage::shared;
   };
   for (const FlowGraph::Block& b : flow.blocks) {
     for (const FlowGraph::Place& p : b.reads) moves(p);

@@ -36,7 +36,6 @@ class LaneRun {
 
  protected:
   using Places = Vec<std::int32_t>;
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
   /// Runs lanes first … last − 1, `count` of them at a time: lanes take the places of those that
   /// have ended. A lane that recurs too deep ends.
@@ -62,8 +61,7 @@ class LaneRun {
 
   /// How far the frame of the function that the block calls lies behind that of its own.
   std::size_t frame_step(const FlowGraph::Block& b) const {
-    return b.exit == FlowGraph::Exit::call && !b.tail ? g_.functions[at(b.function)].frame_bytes
-                                                      : 0;
+    return b.exit == FlowGraph::Exit::call && !b.tail ? g_.functions[b.function].frame_bytes : 0;
   }
 
   const FlowGraph& g_;
@@ -78,7 +76,7 @@ class LaneRun {
   };
   void begin_lane(std::int64_t place);
   void wait(int block, std::int64_t place) {
-    waiting_[at(block)].push_back(static_cast<std::int32_t>(place));
+    waiting_[block].push_back(static_cast<std::int32_t>(place));
   }
   double time_of(int block) const;
   int choose();

@@ -45,7 +45,7 @@ IndexId IndexTable::intern(IndexExpr e) {
                         static_cast<std::uint64_t>(t.factor));
   SmallVec<IndexId, 1>& candidates = known_exprs_[h];
   for (IndexId known : candidates)
-    if (exprs_[static_cast<std::size_t>(known)] == e) return known;
+    if (exprs_[known] == e) return known;
   exprs_.push_back(std::move(e));
   const auto id = static_cast<IndexId>(exprs_.size() - 1);
   candidates.push_back(id);
@@ -59,7 +59,7 @@ int IndexTable::intern(IndexAtom a) {
                       static_cast<std::uint64_t>(a.by));
   SmallVec<int, 1>& candidates = known_atoms_[h];
   for (int known : candidates)
-    if (atoms_[static_cast<std::size_t>(known)] == a) return known;
+    if (atoms_[known] == a) return known;
   atoms_.push_back(a);
   const int id = static_cast<int>(atoms_.size() - 1);
   candidates.push_back(id);
@@ -96,23 +96,21 @@ IndexId IndexTable::constant(std::int64_t c) {
 IndexId IndexTable::loop(int loop, std::int64_t limit) {
   if (loop_limits_.size() <= static_cast<std::size_t>(loop))
     loop_limits_.resize(static_cast<std::size_t>(loop) + 1, unbounded);
-  loop_limits_[static_cast<std::size_t>(loop)] = limit;
+  loop_limits_[loop] = limit;
   return limit == 1 ? constant(0) : of_atom({IndexAtom::Kind::loop, loop, -1, 0});
 }
 
 IndexId IndexTable::value(int value, std::int64_t limit) {
   if (value_limits_.size() <= static_cast<std::size_t>(value))
     value_limits_.resize(static_cast<std::size_t>(value) + 1, unbounded);
-  value_limits_[static_cast<std::size_t>(value)] = limit;
+  value_limits_[value] = limit;
   return limit == 1 ? constant(0) : of_atom({IndexAtom::Kind::value, value, -1, 0});
 }
 
 IndexBounds IndexTable::atom_bounds(const IndexAtom& a) const {
   switch (a.kind) {
-    case IndexAtom::Kind::loop:
-      return {0, std::max<std::int64_t>(loop_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
-    case IndexAtom::Kind::value:
-      return {0, std::max<std::int64_t>(value_limits_[static_cast<std::size_t>(a.id)] - 1, 0)};
+    case IndexAtom::Kind::loop: return {0, std::max<std::int64_t>(loop_limits_[a.id] - 1, 0)};
+    case IndexAtom::Kind::value: return {0, std::max<std::int64_t>(value_limits_[a.id] - 1, 0)};
     case IndexAtom::Kind::quotient: {
       const IndexBounds b = bounds(a.of);
       return {index_math::floor_div(b.low, a.by), index_math::floor_div(b.high, a.by)};
@@ -281,9 +279,8 @@ IndexId IndexTable::substitute(IndexId e, const Vec<IndexId>& replacement) {
     IndexId part;
     switch (a.kind) {
       case IndexAtom::Kind::loop: {
-        const IndexId r = static_cast<std::size_t>(a.id) < replacement.size()
-                              ? replacement[static_cast<std::size_t>(a.id)]
-                              : -1;
+        const IndexId r =
+            static_cast<std::size_t>(a.id) < replacement.size() ? replacement[a.id] : -1;
         part = r >= 0 ? r : of_atom(a);
         break;
       }
@@ -325,21 +322,20 @@ IndexId linear_index(IndexTable& table, const SmallVec<IndexId, 6>& index, const
   IndexId sum = table.constant(0);
   std::int64_t stride = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    sum = table.add(sum, table.scale(index[static_cast<std::size_t>(axis)], stride));
-    stride *= shape[static_cast<std::size_t>(axis)];
+    sum = table.add(sum, table.scale(index[axis], stride));
+    stride *= shape[axis];
   }
   return sum;
 }
 
 SmallVec<IndexId, 6> index_at(IndexTable& table, IndexId linear, const Shape& shape) {
-  SmallVec<IndexId, 6> index(static_cast<std::size_t>(shape.rank()), table.constant(0));
+  SmallVec<IndexId, 6> index(shape.rank(), table.constant(0));
   // the first axis with more than one element takes what is left, without a remainder
   int first = 0;
-  while (first + 1 < shape.rank() && shape[static_cast<std::size_t>(first)] == 1) ++first;
+  while (first + 1 < shape.rank() && shape[first] == 1) ++first;
   for (int axis = shape.rank() - 1; axis >= first; --axis) {
-    const std::int64_t extent = std::max<std::int64_t>(shape[static_cast<std::size_t>(axis)], 1);
-    index[static_cast<std::size_t>(axis)] =
-        axis == first ? linear : table.remainder(linear, extent);
+    const std::int64_t extent = std::max<std::int64_t>(shape[axis], 1);
+    index[axis] = axis == first ? linear : table.remainder(linear, extent);
     if (axis != first) linear = table.quotient(linear, extent);
   }
   return index;

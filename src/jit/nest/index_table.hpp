@@ -57,12 +57,10 @@ class IndexTable {
   IndexId quotient(IndexId a, std::int64_t by);   ///< by ≥ 1; rounds to minus infinity
   IndexId remainder(IndexId a, std::int64_t by);  ///< by ≥ 1; in [0, by)
 
-  const IndexExpr& operator[](IndexId e) const { return exprs_[static_cast<std::size_t>(e)]; }
-  const IndexAtom& atom(int a) const { return atoms_[static_cast<std::size_t>(a)]; }
+  const IndexExpr& operator[](IndexId e) const { return exprs_[e]; }
+  const IndexAtom& atom(int a) const { return atoms_[a]; }
   IndexBounds bounds(IndexId e) const;
-  std::int64_t limit_of_value(int value) const {
-    return value_limits_[static_cast<std::size_t>(value)];
-  }
+  std::int64_t limit_of_value(int value) const { return value_limits_[value]; }
   bool is_constant(IndexId e) const { return (*this)[e].terms.empty(); }
 
   /// The sum of the terms that are loop `loop` itself (not inside a quotient or remainder).

@@ -16,7 +16,7 @@ std::string number(const Scalar& s) {
 }
 
 std::string extent(const Nest& nest, int loop) {
-  const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
+  const NestLoop& l = nest.loops[loop];
   if (l.block_of >= 0)
     return "min(" + std::to_string(l.block) + ", " +
            (l.runtime ? "n" + std::to_string(loop) : std::to_string(l.total)) + " - " +
@@ -25,7 +25,7 @@ std::string extent(const Nest& nest, int loop) {
 }
 
 std::string loop_line(const Nest& nest, int loop) {
-  const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
+  const NestLoop& l = nest.loops[loop];
   return std::string(l.reduce ? "reduce d" : "for d") + std::to_string(loop) + " < " +
          extent(nest, loop);
 }
@@ -54,7 +54,7 @@ std::string_view reduction_name(Op op) {
 }  // namespace nest_text
 
 std::string describe_value(const Nest& nest, int value) {
-  const NestValue& v = nest.values[static_cast<std::size_t>(value)];
+  const NestValue& v = nest.values[value];
   std::string text;
   switch (v.kind) {
     case NestValue::Kind::literal: text = "literal " + nest_text::number(v.literal); break;
@@ -96,8 +96,8 @@ Vec<int> needed_values(const Nest& nest, const Vec<int>& roots) {
   Vec<bool> seen(nest.values.size(), false);
   Vec<int> pending = roots, found;
   const auto visit = [&](int v) {
-    if (v >= 0 && !seen[static_cast<std::size_t>(v)]) {
-      seen[static_cast<std::size_t>(v)] = true;
+    if (v >= 0 && !seen[v]) {
+      seen[v] = true;
       pending.push_back(v);
     }
   };
@@ -106,7 +106,7 @@ Vec<int> needed_values(const Nest& nest, const Vec<int>& roots) {
   while (!pending.empty()) {
     const int v = pending.back();
     pending.pop_back();
-    const NestValue& value = nest.values[static_cast<std::size_t>(v)];
+    const NestValue& value = nest.values[v];
     if (value.kind == NestValue::Kind::reduced) continue;
     for (int o : value.operands) visit(o);
     visit(value.mask);
@@ -122,19 +122,16 @@ Vec<std::uint64_t> loop_dependences(const Nest& nest) {
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     std::uint64_t bits = 0;
-    for (int o : value.operands) bits |= result[static_cast<std::size_t>(o)];
-    if (value.mask >= 0) bits |= result[static_cast<std::size_t>(value.mask)];
+    for (int o : value.operands) bits |= result[o];
+    if (value.mask >= 0) bits |= result[value.mask];
     if (value.index >= 0) {
       nest.indices.each_loop(value.index, [&](int l) { bits |= std::uint64_t{1} << l; });
-      nest.indices.each_value(value.index,
-                              [&](int o) { bits |= result[static_cast<std::size_t>(o)]; });
+      nest.indices.each_value(value.index, [&](int o) { bits |= result[o]; });
     }
     if (value.kind == NestValue::Kind::reduced || value.kind == NestValue::Kind::state) {
       for (int l : nest.shared) bits |= std::uint64_t{1} << l;
-      for (int l : nest.stages[static_cast<std::size_t>(
-                                   nest.reductions[static_cast<std::size_t>(value.argument)].stage)]
-                       .loops)
-        if (value.kind == NestValue::Kind::state || !nest.loops[static_cast<std::size_t>(l)].reduce)
+      for (int l : nest.stages[nest.reductions[value.argument].stage].loops)
+        if (value.kind == NestValue::Kind::state || !nest.loops[l].reduce)
           bits |= std::uint64_t{1} << l;
     }
     result[v] = bits;
@@ -167,7 +164,7 @@ std::string Nest::str() const {
     // ordinary ones.
     for (bool reduce : {false, true})
       for (int l : stages[s].loops)
-        if (loops[static_cast<std::size_t>(l)].reduce == reduce) {
+        if (loops[l].reduce == reduce) {
           text += inner + nest_text::loop_line(*this, l) + "\n";
           inner += "  ";
         }
@@ -178,8 +175,8 @@ std::string Nest::str() const {
       if (w.stage == static_cast<int>(s) && !w.after) add_roots(*this, w, roots);
     const auto print = [&](const Vec<int>& wanted, const std::string& at) {
       for (int v : needed_values(*this, wanted))
-        if (!printed[static_cast<std::size_t>(v)]) {
-          printed[static_cast<std::size_t>(v)] = true;
+        if (!printed[v]) {
+          printed[v] = true;
           text += at + "v" + std::to_string(v) + " = " + describe_value(*this, v) + "\n";
         }
     };
@@ -210,7 +207,7 @@ std::string Nest::str() const {
     print_stores(false, inner);
     std::string outer = indent;
     for (int l : stages[s].loops)
-      if (!loops[static_cast<std::size_t>(l)].reduce) outer += "  ";
+      if (!loops[l].reduce) outer += "  ";
     roots.clear();
     for (const NestStore& w : stores)
       if (w.stage == static_cast<int>(s) && w.after) add_roots(*this, w, roots);

@@ -43,7 +43,7 @@ bool is_bool(const NestValue& v, bool which) {
 
 Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t last) {
   using namespace nest_sections;
-  const NestLoop& whole = nest.loops[static_cast<std::size_t>(loop)];
+  const NestLoop& whole = nest.loops[loop];
   if (last < 0 && !whole.runtime) last = whole.extent;
   Nest section = nest;
   Vec<int> instead(nest.values.size(), -1);  // what stands for a value now
@@ -55,13 +55,11 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
     literal.literal = s;
     v = std::move(literal);
   };
-  const auto value = [&](int v) -> const NestValue& {
-    return section.values[static_cast<std::size_t>(v)];
-  };
+  const auto value = [&](int v) -> const NestValue& { return section.values[v]; };
   for (std::size_t k = 0; k < instead.size(); ++k) {
     NestValue& v = section.values[k];
-    for (int& o : v.operands) o = instead[static_cast<std::size_t>(o)];
-    if (v.mask >= 0) v.mask = instead[static_cast<std::size_t>(v.mask)];
+    for (int& o : v.operands) o = instead[o];
+    if (v.mask >= 0) v.mask = instead[v.mask];
     std::int64_t from = 0, to = 0;
     if (iterations_of(nest, nest.values[k], loop, from, to)) {
       const bool inside = from <= first && (to >= last && last >= 0),
@@ -80,16 +78,15 @@ Nest section_of(const Nest& nest, int loop, std::int64_t first, std::int64_t las
     else if (v.op == Op::select && is_bool(value(head), false)) instead[k] = v.operands[2];
     else if (v.op == Op::and_ && v.dtype == DType::bool_) {
       for (int i : {0, 1}) {
-        const int one = v.operands[static_cast<std::size_t>(i)],
-                  other = v.operands[static_cast<std::size_t>(1 - i)];
+        const int one = v.operands[i], other = v.operands[1 - i];
         if (is_bool(value(one), false)) instead[k] = one;
         else if (is_bool(value(one), true)) instead[k] = other;
       }
     }
   }
   for (NestStore& s : section.stores) {
-    s.value = instead[static_cast<std::size_t>(s.value)];
-    if (s.mask >= 0) s.mask = instead[static_cast<std::size_t>(s.mask)];
+    s.value = instead[s.value];
+    if (s.mask >= 0) s.mask = instead[s.mask];
   }
   return section;
 }
@@ -99,10 +96,10 @@ SmallVec<std::int64_t, 16> section_borders(const Nest& nest, int loop, const Vec
   using namespace nest_sections;
   SmallVec<std::int64_t, 16> borders{0};
   const Vec<int> needed = needed_values(nest, roots);
-  const NestLoop& l = nest.loops[static_cast<std::size_t>(loop)];
+  const NestLoop& l = nest.loops[loop];
   for (int id : needed) {
     std::int64_t from = 0, to = 0;
-    if (!iterations_of(nest, nest.values[static_cast<std::size_t>(id)], loop, from, to)) continue;
+    if (!iterations_of(nest, nest.values[id], loop, from, to)) continue;
     for (std::int64_t change : {from, to}) {
       // A vector that is cut has a section of its own, in which the condition stays.
       const std::int64_t below = change / aligned * aligned;

@@ -24,8 +24,7 @@ void each_index(Nest& nest, const F& f) {
 
 // Outer loop a directly around loop b become one if each index sees a · (extent of b) + b.
 bool joinable(Nest& nest, int a, int b) {
-  const NestLoop &outer = nest.loops[static_cast<std::size_t>(a)],
-                 &inner = nest.loops[static_cast<std::size_t>(b)];
+  const NestLoop &outer = nest.loops[a], &inner = nest.loops[b];
   if (outer.reduce != inner.reduce || inner.runtime || outer.block_of >= 0 || inner.block_of >= 0)
     return false;
   bool good = true;
@@ -39,13 +38,13 @@ bool joinable(Nest& nest, int a, int b) {
 }
 
 void join(Nest& nest, int a, int b) {
-  NestLoop& inner = nest.loops[static_cast<std::size_t>(b)];
-  const NestLoop& outer = nest.loops[static_cast<std::size_t>(a)];
+  NestLoop& inner = nest.loops[b];
+  const NestLoop& outer = nest.loops[a];
   inner.extent *= outer.extent;
   inner.runtime = outer.runtime;
   nest.indices.loop(b, inner.runtime ? IndexTable::unbounded : inner.extent);
   Vec<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(a)] = nest.indices.constant(0);
+  replacement[a] = nest.indices.constant(0);
   substitute_loops(nest, replacement);
 }
 
@@ -78,7 +77,7 @@ Cut find_cut(Nest& nest) {
         const IndexAtom& l = nest.indices.atom(inner.atom);
         if (l.kind != IndexAtom::Kind::loop || inner.factor <= 0 || a.by % inner.factor != 0)
           continue;
-        const NestLoop& loop = nest.loops[static_cast<std::size_t>(l.id)];
+        const NestLoop& loop = nest.loops[l.id];
         const std::int64_t by = a.by / inner.factor;
         if (by > 1 && loop.extent > by && loop.extent % by == 0 && loop.block_of < 0 &&
             (best.loop < 0 || by < best.by))
@@ -100,7 +99,7 @@ void substitute_loops(Nest& nest, const Vec<IndexId>& replacement) {
 
 int split_loop(Nest& nest, int loop, std::int64_t by) {
   NestLoop inner;
-  NestLoop& outer = nest.loops[static_cast<std::size_t>(loop)];
+  NestLoop& outer = nest.loops[loop];
   inner.extent = by;
   inner.reduce = outer.reduce;
   outer.extent /= by;
@@ -111,7 +110,7 @@ int split_loop(Nest& nest, int loop, std::int64_t by) {
   const IndexId high = nest.indices.loop(loop, runtime ? IndexTable::unbounded : iterations);
   const IndexId low = nest.indices.loop(fresh, by);
   Vec<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(loop)] = nest.indices.add(nest.indices.scale(high, by), low);
+  replacement[loop] = nest.indices.add(nest.indices.scale(high, by), low);
   substitute_loops(nest, replacement);
   const auto place = [&](SmallVec<int, 6>& list) {
     for (std::size_t i = 0; i < list.size(); ++i)
@@ -127,15 +126,15 @@ int split_loop(Nest& nest, int loop, std::int64_t by) {
 }
 
 void join_by_division(Nest& nest, int outer, int inner) {
-  const std::int64_t by = nest.loops[static_cast<std::size_t>(inner)].extent;
-  NestLoop& joined = nest.loops[static_cast<std::size_t>(inner)];
-  joined.extent *= nest.loops[static_cast<std::size_t>(outer)].extent;
-  joined.runtime = nest.loops[static_cast<std::size_t>(outer)].runtime;
+  const std::int64_t by = nest.loops[inner].extent;
+  NestLoop& joined = nest.loops[inner];
+  joined.extent *= nest.loops[outer].extent;
+  joined.runtime = nest.loops[outer].runtime;
   const IndexId both =
       nest.indices.loop(inner, joined.runtime ? IndexTable::unbounded : joined.extent);
   Vec<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(outer)] = nest.indices.quotient(both, by);
-  replacement[static_cast<std::size_t>(inner)] = nest.indices.remainder(both, by);
+  replacement[outer] = nest.indices.quotient(both, by);
+  replacement[inner] = nest.indices.remainder(both, by);
   substitute_loops(nest, replacement);
   const auto drop = [&](SmallVec<int, 6>& list) {
     for (std::size_t i = list.size(); i-- > 0;)
@@ -157,7 +156,7 @@ void normalise_loops(Nest& nest) {
 }
 
 int cut_loop(Nest& nest, int loop, std::int64_t block) {
-  NestLoop& inner = nest.loops[static_cast<std::size_t>(loop)];
+  NestLoop& inner = nest.loops[loop];
   NestLoop outer;
   outer.extent = (inner.extent + block - 1) / block;
   outer.runtime = inner.runtime;
@@ -171,8 +170,7 @@ int cut_loop(Nest& nest, int loop, std::int64_t block) {
       nest.indices.loop(fresh, outer.runtime ? IndexTable::unbounded : outer.extent);
   const IndexId low = nest.indices.loop(loop, block);
   Vec<IndexId> replacement(nest.loops.size(), -1);
-  replacement[static_cast<std::size_t>(loop)] =
-      nest.indices.add(nest.indices.scale(high, block), low);
+  replacement[loop] = nest.indices.add(nest.indices.scale(high, block), low);
   substitute_loops(nest, replacement);
   SmallVec<int, 6>& list = nest.stages[0].loops;
   list.insert(list.begin(), fresh);
@@ -195,9 +193,7 @@ int find(const Nest& nest) {
              !nest.indices.loop_inside_division(s.index, loop);
     });
   };
-  const auto loop_of = [&](int l) -> const NestLoop& {
-    return nest.loops[static_cast<std::size_t>(l)];
-  };
+  const auto loop_of = [&](int l) -> const NestLoop& { return nest.loops[l]; };
   for (int l : nest.stages[0].loops) {
     const NestLoop& inner = loop_of(l);
     if (inner.runtime || inner.block_of >= 0 || inner.extent < 2 ||
@@ -238,7 +234,7 @@ void unroll_short_loop(Nest& nest) {
   if (computed) return;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   const std::size_t most_code = 2 * short_loops::stored_values(nest).size() + 16;
-  const std::int64_t iterations = nest.loops[static_cast<std::size_t>(loop)].extent;
+  const std::int64_t iterations = nest.loops[loop].extent;
   Vec<int> same(nest.values.size(), -1);  // where values are that the loop does not change
   Vec<NestValue> values;
   Vec<NestStore> stores;
@@ -247,14 +243,14 @@ void unroll_short_loop(Nest& nest) {
     const Nest one =
         section_of(nest, loop, iteration, iteration + 1 < iterations ? iteration + 1 : -1);
     Vec<IndexId> here(nest.loops.size(), -1);
-    here[static_cast<std::size_t>(loop)] = indices.constant(iteration);
+    here[loop] = indices.constant(iteration);
     Vec<int> copies = same;
     for (int id : short_loops::stored_values(one)) {
-      const auto k = static_cast<std::size_t>(id);
+      const std::size_t k = id;
       if (copies[k] >= 0) continue;
       NestValue v = one.values[k];
-      for (int& o : v.operands) o = copies[static_cast<std::size_t>(o)];
-      if (v.mask >= 0) v.mask = copies[static_cast<std::size_t>(v.mask)];
+      for (int& o : v.operands) o = copies[o];
+      if (v.mask >= 0) v.mask = copies[v.mask];
       if (v.index >= 0) v.index = indices.substitute(v.index, here);
       std::size_t at = 0;
       while (at < values.size() && !short_loops::equal(values[at], v)) ++at;
@@ -263,7 +259,7 @@ void unroll_short_loop(Nest& nest) {
       if (!((dependences[k] >> loop) & 1u)) same[k] = copies[k];
     }
     for (NestStore s : one.stores) {
-      s.value = copies[static_cast<std::size_t>(s.value)];
+      s.value = copies[s.value];
       s.index = indices.substitute(s.index, here);
       stores.push_back(s);
     }
@@ -281,18 +277,17 @@ void keep_buffers(Nest& nest, Vec<Var>& behind, const Vec<int>& order) {
   Vec<NestBuffer> buffers;
   Vec<Var> vars;
   for (int b : order) {
-    renamed[static_cast<std::size_t>(b)] = static_cast<int>(buffers.size());
-    buffers.push_back(nest.buffers[static_cast<std::size_t>(b)]);
-    vars.push_back(behind[static_cast<std::size_t>(b)]);
+    renamed[b] = static_cast<int>(buffers.size());
+    buffers.push_back(nest.buffers[b]);
+    vars.push_back(behind[b]);
   }
   for (std::size_t b = 0; b < buffers.size(); ++b) {
-    const int alias = renamed[static_cast<std::size_t>(buffers[b].alias)];
+    const int alias = renamed[buffers[b].alias];
     buffers[b].alias = alias < 0 ? static_cast<int>(b) : alias;
   }
   for (NestValue& v : nest.values)
-    if (v.kind == NestValue::Kind::load && v.buffer >= 0)
-      v.buffer = renamed[static_cast<std::size_t>(v.buffer)];
-  for (NestStore& s : nest.stores) s.buffer = renamed[static_cast<std::size_t>(s.buffer)];
+    if (v.kind == NestValue::Kind::load && v.buffer >= 0) v.buffer = renamed[v.buffer];
+  for (NestStore& s : nest.stores) s.buffer = renamed[s.buffer];
   nest.buffers = std::move(buffers);
   behind = std::move(vars);
 }
@@ -301,7 +296,7 @@ namespace in_place {
 
 // May the result of store `s` take the memory of operand `r`?
 bool fits(const Nest& nest, const NestStore& s, std::size_t r) {
-  const auto w = static_cast<std::size_t>(s.buffer);
+  const std::size_t w = s.buffer;
   if (nest.buffers[r].written || nest.buffers[r].alias != static_cast<int>(r) || r == w)
     return false;
   if (size_of(nest.buffers[r].dtype) != size_of(nest.buffers[w].dtype)) return false;
@@ -321,7 +316,7 @@ void find_updates_in_place(Nest& nest, std::span<const int> wanted) {
     if (nest.buffers[b].written) nest.buffers[b].alias = static_cast<int>(b);
   for (const bool first : {true, false})
     for (const NestStore& s : nest.stores) {
-      const auto w = static_cast<std::size_t>(s.buffer);
+      const std::size_t w = s.buffer;
       int stores = 0;
       for (const NestStore& other : nest.stores) stores += other.buffer == s.buffer;
       bool reads_result = false;

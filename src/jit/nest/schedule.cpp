@@ -40,9 +40,8 @@ bool updates_apart(const Nest& nest, int loop, const Vec<std::uint64_t>& depende
     if (s.update == Op::input || step <= 0 || nest.indices.loop_inside_division(s.index, loop))
       return false;
     bool apart = true;
-    nest.indices.each_value(s.index, [&](int v) {
-      apart = apart && !((dependences[static_cast<std::size_t>(v)] >> loop) & 1u);
-    });
+    nest.indices.each_value(s.index,
+                            [&](int v) { apart = apart && !((dependences[v] >> loop) & 1u); });
     std::int64_t within = 0;  // how far the smaller terms reach from one iteration's place
     for (const IndexTerm& t : nest.indices[s.index].terms) {
       const IndexAtom& a = nest.indices.atom(t.atom);
@@ -131,7 +130,7 @@ class Scheduler {
 
  private:
   const NestLoop& loop(int l) const { return loop_of(nest_, l); }
-  const NestStage& stage() const { return nest_.stages[static_cast<std::size_t>(stage_)]; }
+  const NestStage& stage() const { return nest_.stages[stage_]; }
   bool contiguous(int l, int simd_lanes) const {
     return all_contiguous(nest_, facts_.body, l, simd_lanes, dependences_);
   }
@@ -188,7 +187,7 @@ class Scheduler {
     // is tiny.
     double one = 1;
     for (int id : facts_.body.values) {
-      const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
+      const NestValue& v = nest_.values[id];
       if (v.kind == NestValue::Kind::load) one += 1;
       else if (v.kind == NestValue::Kind::op) one += op_cost(v.op, v.dtype, costs());
     }

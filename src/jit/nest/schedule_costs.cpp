@@ -14,8 +14,8 @@ namespace scheduling {
 // all: where sections of another loop decide it, it is not even asked.
 double share_read(const Nest& nest, int mask, std::uint64_t simd_lanes_of,
                   const Vec<std::uint64_t>& dependences) {
-  if (mask < 0 || (dependences[static_cast<std::size_t>(mask)] & simd_lanes_of) != 0) return 1;
-  const NestValue& v = nest.values[static_cast<std::size_t>(mask)];
+  if (mask < 0 || (dependences[mask] & simd_lanes_of) != 0) return 1;
+  const NestValue& v = nest.values[mask];
   if (v.kind == NestValue::Kind::op && v.op == Op::and_) {
     double share = 1;
     for (int o : v.operands) share *= share_read(nest, o, simd_lanes_of, dependences);
@@ -55,10 +55,10 @@ double cost_along(const Nest& nest, const Body& body, int loop, int simd_lanes,
                        transposed, costs);
   };
   for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     if (v.kind == NestValue::Kind::load)
       work += access(v.index) * share_read(nest, v.mask, bit, dependences);
-    else if (!(dependences[static_cast<std::size_t>(id)] & bit)) continue;
+    else if (!(dependences[id] & bit)) continue;
     else if (v.kind == NestValue::Kind::op) work += op_cost(v.op, v.dtype, costs);
     else if (v.kind == NestValue::Kind::index || v.kind == NestValue::Kind::in_range) work += 1;
   }
@@ -80,7 +80,7 @@ bool all_contiguous(const Nest& nest, const Body& body, int loop, int simd_lanes
     return s.regular && s.step >= -1 && s.step <= 1;
   };
   for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     if (v.kind == NestValue::Kind::load && !good(v.index)) return false;
   }
   return all_of(body.stores, [&](const NestStore* w) { return good(w->index); });
@@ -105,7 +105,7 @@ int find_fold_tile(const Nest& nest, const Body& body, const NestStage& stage, i
     return transposed || (step.regular && step.step >= -1 && step.step <= 1);
   };
   for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     if (v.kind == NestValue::Kind::load &&
         !good(v.index, reads_transposed(nest, v, s, simd_lanes, dependences)))
       return -1;
@@ -128,7 +128,7 @@ int find_tile_loop(const Nest& nest, const Body& body, StageSchedule s, int simd
     double loads = 0;
     const std::uint64_t both = std::uint64_t{1} << l | std::uint64_t{1} << s.vector_loop;
     for (int id : body.values) {
-      const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+      const NestValue& v = nest.values[id];
       if (reads_transposed(nest, v, s, simd_lanes, dependences))
         loads += share_read(nest, v.mask, both, dependences);
     }
@@ -150,16 +150,15 @@ void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int simd
   // bytes of a square's row, and of an element of all arrays on the stack
   std::int64_t read = cache_line, written = cache_line, stack = 0;
   for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     if (!reads_transposed(nest, v, s, simd_lanes, dependences)) continue;
     const auto bytes = static_cast<std::int64_t>(size_of(v.dtype));
     read = std::min(read, simd_lanes * bytes);
     stack += bytes;
   }
   for (const NestStore* w : body.stores)
-    written = std::min(written,
-                       simd_lanes * static_cast<std::int64_t>(size_of(
-                                        nest.buffers[static_cast<std::size_t>(w->buffer)].dtype)));
+    written = std::min(
+        written, simd_lanes * static_cast<std::int64_t>(size_of(nest.buffers[w->buffer].dtype)));
   if (read == cache_line && written == cache_line) return;
   const std::int64_t run = s.fetch_ahead ? run_from_far : cache_line;
   std::int64_t along = run / written, across = run / read;
@@ -177,12 +176,11 @@ void choose_block(const Nest& nest, const Body& body, StageSchedule& s, int simd
 bool stores_on_end(const Nest& nest, const Body& body, int loop, int simd_lanes,
                    const Vec<std::uint64_t>& dependences) {
   return all_of(body.stores, [&](const NestStore* w) {
-    const NestBuffer& buffer = nest.buffers[static_cast<std::size_t>(w->buffer)];
+    const NestBuffer& buffer = nest.buffers[w->buffer];
     const SimdStep step = simd_step(nest, w->index, loop, simd_lanes, dependences);
     return w->update == Op::input && buffer.local == 0 && buffer.alias == w->buffer &&
            step.regular && step.step == 1 && none_of(nest.values, [&](const NestValue& v) {
-             return v.kind == NestValue::Kind::load &&
-                    nest.buffers[static_cast<std::size_t>(v.buffer)].alias == w->buffer;
+             return v.kind == NestValue::Kind::load && nest.buffers[v.buffer].alias == w->buffer;
            });
   });
 }
@@ -195,9 +193,8 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
     const auto count = [&](const SmallVec<int, 6>& loops) {
       for (int l : loops) {
         bool used = nest.indices.uses_loop(index, l);
-        nest.indices.each_value(index, [&](int v) {
-          used = used || ((dependences[static_cast<std::size_t>(v)] >> l) & 1u) != 0;
-        });
+        nest.indices.each_value(index,
+                                [&](int v) { used = used || ((dependences[v] >> l) & 1u) != 0; });
         if (used)
           n *= static_cast<double>(std::max<std::int64_t>(
               loop_of(nest, l).block_of >= 0 ? loop_of(nest, l).block : loop_of(nest, l).extent,
@@ -209,11 +206,10 @@ std::int64_t bytes_of(const Nest& nest, const Body& body, const NestStage& stage
     total += n;
   };
   for (int id : body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     if (v.kind == NestValue::Kind::load) add(v.index, v.dtype);
   }
-  for (const NestStore* s : body.stores)
-    add(s->index, nest.buffers[static_cast<std::size_t>(s->buffer)].dtype);
+  for (const NestStore* s : body.stores) add(s->index, nest.buffers[s->buffer].dtype);
   return static_cast<std::int64_t>(std::min(total, 1e18));
 }
 
@@ -231,7 +227,7 @@ bool keeps_update_order(const Nest& nest, const Body& body, const NestStage& sta
 StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependences) {
   StageFacts f;
   f.body = body_of(nest, k, false);
-  const NestStage& stage = nest.stages[static_cast<std::size_t>(k)];
+  const NestStage& stage = nest.stages[k];
   for (const NestReduction& r : nest.reductions) {
     if (r.stage != k) continue;
     f.reduces = true;
@@ -245,7 +241,7 @@ StageFacts facts_of(const Nest& nest, int k, const Vec<std::uint64_t>& dependenc
                  (r.op == Op::reduce || (r.running && r.op == Op::reduce_sum && is_float(r.dtype)));
   }
   for (int id : f.body.values) {
-    const NestValue& v = nest.values[static_cast<std::size_t>(id)];
+    const NestValue& v = nest.values[id];
     f.weight += v.kind == NestValue::Kind::op ? op_weight(v.op, v.dtype) : 1;
   }
   for (int l : stage.loops)

@@ -6,9 +6,7 @@
 
 namespace vt::detail::scheduling {
 
-inline const NestLoop& loop_of(const Nest& nest, int l) {
-  return nest.loops[static_cast<std::size_t>(l)];
-}
+inline const NestLoop& loop_of(const Nest& nest, int l) { return nest.loops[l]; }
 
 /// What a stage computes and stores in each iteration of its loops, or `after` them.
 struct Body {

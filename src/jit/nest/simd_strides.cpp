@@ -17,7 +17,7 @@ SimdStep simd_step(const Nest& nest, IndexId index, int loop, int simd_lanes,
         if (a.id == loop) total.step += t.factor;
         break;
       case IndexAtom::Kind::value:
-        if (dependences[static_cast<std::size_t>(a.id)] & bit) return {};
+        if (dependences[a.id] & bit) return {};
         break;
       default: {
         const SimdStep inner = simd_step(nest, a.of, loop, simd_lanes, dependences);
@@ -63,8 +63,8 @@ SmallVec<const NestStore*, 4> interleaved_with(const Nest& nest, const NestStore
   for (const NestStore& other : nest.stores) {
     if (!beside(other)) continue;
     const std::int64_t place = nest.indices[other.index].constant - first;
-    if (place >= step.step || all[static_cast<std::size_t>(place)]) return {};
-    all[static_cast<std::size_t>(place)] = &other;
+    if (place >= step.step || all[place]) return {};
+    all[place] = &other;
   }
   return all;
 }
@@ -85,7 +85,7 @@ bool reads_transposed(const Nest& nest, const NestValue& v, const StageSchedule&
   if (v.kind != NestValue::Kind::load || s.tile_loop < 0) return false;
   // A mask is one for the whole tile.
   const std::uint64_t both = std::uint64_t{1} << s.vector_loop | std::uint64_t{1} << s.tile_loop;
-  if (v.mask >= 0 && (dependences[static_cast<std::size_t>(v.mask)] & both) != 0) return false;
+  if (v.mask >= 0 && (dependences[v.mask] & both) != 0) return false;
   return lies_transposed(nest, v.index, s, simd_lanes, dependences);
 }
 

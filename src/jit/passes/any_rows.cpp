@@ -37,9 +37,9 @@ class Follower {
 
   bool run() {
     for (const Equation& e : g_.equations) {
-      for (Var v : e.outputs) maker_[at(v)] = &e;
+      for (Var v : e.outputs) maker_[v] = &e;
       if (!follow(e)) return false;
-      for (Var v : e.inputs) fixed_[at(v)] = fixed_[at(v)] || axis(v) == none;
+      for (Var v : e.inputs) fixed_[v] = fixed_[v] || axis(v) == none;
     }
     for (Var v : g_.outputs)
       if (!has_rows_along(v, 0)) return false;
@@ -48,16 +48,15 @@ class Follower {
   const Vec<int>& axes() const { return axis_; }
 
  private:
-  static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-  int& axis(Var v) { return axis_[at(v)]; }
+  int& axis(Var v) { return axis_[v]; }
   const Shape& shape(Var v) const { return g_.aval(v).shape; }
   int rank(Var v) const { return static_cast<int>(shape(v).size()); }
 
   /// Makes rows of an axis along which a value repeats itself.
   bool has_rows_along(Var v, int wanted) {
     if (axis(v) != none) return axis(v) == wanted;
-    if (wanted >= rank(v) || !maker_[at(v)] || fixed_[at(v)]) return false;
-    const Equation& e = *maker_[at(v)];
+    if (wanted >= rank(v) || !maker_[v] || fixed_[v]) return false;
+    const Equation& e = *maker_[v];
     bool can = false;
     if (e.op == Op::full) {
       can = true;
@@ -67,7 +66,7 @@ class Follower {
       can = true;
       const Axes& axes = e.as<BroadcastParams>().axes;
       for (std::size_t i = 0; i < axes.size(); ++i)
-        if (axes[i] == wanted) can = shape(e.inputs[0])[i] == 1 && shape(v)[at(wanted)] != 1;
+        if (axes[i] == wanted) can = shape(e.inputs[0])[i] == 1 && shape(v)[wanted] != 1;
     }
     if (can) axis(v) = wanted;
     return can;
@@ -131,22 +130,21 @@ class Follower {
         return true;
       }
       case Op::broadcast_in_dim:
-        axis(out) = e.as<BroadcastParams>().axes[at(rows)];
-        return shape(out)[at(axis(out))] == shape(in)[at(rows)];
+        axis(out) = e.as<BroadcastParams>().axes[rows];
+        return shape(out)[axis(out)] == shape(in)[rows];
       case Op::reshape:  // rows stay the outermost axis
         axis(out) = 0;
         return rows == 0 && rank(out) > 0 && shape(out)[0] == shape(in)[0];
       case Op::slice: {
         const auto& p = e.as<SliceParams>();
         axis(out) = rows;
-        return p.start[at(rows)] == 0 && p.limit[at(rows)] == shape(in)[at(rows)] &&
-               p.stride[at(rows)] == 1;
+        return p.start[rows] == 0 && p.limit[rows] == shape(in)[rows] && p.stride[rows] == 1;
       }
       case Op::pad: {
         const auto& p = e.as<PadParams>();
         axis(out) = rows;
-        return axis(e.inputs[1]) == none && rows != none && p.low[at(rows)] == 0 &&
-               p.high[at(rows)] == 0 && p.interior[at(rows)] == 0;
+        return axis(e.inputs[1]) == none && rows != none && p.low[rows] == 0 && p.high[rows] == 0 &&
+               p.interior[rows] == 0;
       }
       default: return false;
     }
@@ -168,11 +166,11 @@ class Follower {
     }
     // Along an axis of the batch both have rows.
     if (from_a != none && from_a < batch && from_b == none) {
-      if (!has_rows_along(b, p.rhs_batch[at(from_a)])) return false;
+      if (!has_rows_along(b, p.rhs_batch[from_a])) return false;
       from_b = from_a;
     }
     if (from_b != none && from_b < batch && from_a == none) {
-      if (!has_rows_along(a, p.lhs_batch[at(from_b)])) return false;
+      if (!has_rows_along(a, p.lhs_batch[from_b])) return false;
       from_a = from_b;
     }
     if (from_a != none && from_b != none && from_a != from_b) return false;
@@ -192,9 +190,9 @@ std::optional<GraphBody> with_rows(const GraphBody& g, const Vec<bool>& mapped, 
   row_axes::Follower follower(g, mapped);
   if (!follower.run()) return std::nullopt;
   GraphBody all = g;
-  const auto axis = [&](Var v) { return follower.axes()[static_cast<std::size_t>(v)]; };
+  const auto axis = [&](Var v) { return follower.axes()[v]; };
   const auto resize = [&](Var v, Shape& shape) {
-    if (axis(v) >= 0) shape[static_cast<std::size_t>(axis(v))] = rows;
+    if (axis(v) >= 0) shape[axis(v)] = rows;
   };
   for (std::size_t v = 0; v < all.avals.size(); ++v)
     resize(static_cast<Var>(v), all.avals[v].shape);

@@ -75,23 +75,22 @@ class Preparation {
          &window = left ? p.lhs_window : p.rhs_window;
     Axes moved = free_axes(static_cast<int>(places.size()), joined(contract, window), batch);
     for (Axes* axes : {&contract, &batch, &window, &moved})
-      for (int& axis : *axes) axis = places[axis_index(axis)];
+      for (int& axis : *axes) axis = places[axis];
     const Axes sorted = sorting_permutation(moved);
     const int first =
         left ? static_cast<int>(batch.size()) : result_rank - static_cast<int>(moved.size());
     Axes back = Axes::first(result_rank);
     for (std::size_t i = 0; i < sorted.size(); ++i)
-      back[axis_index(first + sorted[i])] = first + static_cast<int>(i);
+      back[first + sorted[i]] = first + static_cast<int>(i);
     p.order = p.order.empty() ? back : composed(back, p.order);
   }
   void drop_unused() {
     Vec<char> used(graph_.avals.size(), 0);
     for (const Equation& e : graph_.equations)
-      for (Var v : e.inputs) used[static_cast<std::size_t>(v)] = 1;
-    for (Var v : graph_.outputs) used[static_cast<std::size_t>(v)] = 1;
+      for (Var v : e.inputs) used[v] = 1;
+    for (Var v : graph_.outputs) used[v] = 1;
     erase_if(graph_.equations, [&](const Equation& e) {
-      return (e.op == Op::rev || e.op == Op::transpose) &&
-             !used[static_cast<std::size_t>(e.outputs[0])];
+      return (e.op == Op::rev || e.op == Op::transpose) && !used[e.outputs[0]];
     });
   }
   Var transposed(Var x, const Axes& permutation) {
@@ -169,8 +168,8 @@ class Preparation {
     constexpr std::int64_t most_added = 8, many = 16, few = 4, worth_storing = 8;
     std::int64_t phases = 1, added = 1;
     for (std::size_t k = 0; k < p.lhs_window.size(); ++k) {
-      if (p.strides[k] != 1 || lhs[axis_index(p.lhs_window[k])] == 0) return false;
-      const std::int64_t reach = (rhs[axis_index(p.rhs_window[k])] - 1) * p.rhs_dilation[k] + 1;
+      if (p.strides[k] != 1 || lhs[p.lhs_window[k]] == 0) return false;
+      const std::int64_t reach = (rhs[p.rhs_window[k]] - 1) * p.rhs_dilation[k] + 1;
       phases *= p.lhs_dilation[k];
       added *= (reach + p.lhs_dilation[k] - 1) / p.lhs_dilation[k];
     }
@@ -210,10 +209,10 @@ class Preparation {
     WindowParams w;
     PadParams ends{Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
     for (std::size_t k = 0; k < p.lhs_window.size(); ++k) {
-      const std::int64_t size = rhs[axis_index(p.rhs_window[k])],
-                         extent = (lhs[axis_index(p.lhs_window[k])] - 1) * p.lhs_dilation[k] + 1;
+      const std::int64_t size = rhs[p.rhs_window[k]],
+                         extent = (lhs[p.lhs_window[k]] - 1) * p.lhs_dilation[k] + 1;
       const std::int64_t reach = (size - 1) * p.rhs_dilation[k];
-      const std::size_t axis = axis_index(first) + k;
+      const std::size_t axis = first + k;
       w.axes.push_back(static_cast<int>(axis));
       w.sizes.push_back(size);
       w.strides.push_back(p.lhs_dilation[k]);
@@ -246,9 +245,8 @@ class Preparation {
     PadParams pad{Shape::filled(lhs.size(), 0), Shape::filled(lhs.size(), 0),
                   Shape::filled(lhs.size(), 0)};
     for (std::size_t k = 0; k < n; ++k) {
-      const std::size_t axis = axis_index(at) + k;
-      const std::int64_t extent = lhs[axis_index(p.lhs_window[k])],
-                         size = rhs[axis_index(p.rhs_window[k])];
+      const std::size_t axis = at + k;
+      const std::int64_t extent = lhs[p.lhs_window[k]], size = rhs[p.rhs_window[k]];
       pad.low[axis] = p.low[k], pad.high[axis] = p.high[k],
       pad.interior[axis] = p.lhs_dilation[k] - 1;
       w.axes.push_back(static_cast<int>(axis));
@@ -278,15 +276,15 @@ class Preparation {
     const Axes in_order = joined(order.empty() ? Axes::first(kept) : order, reduced),
                places = inverse(in_order);
     Shape ordered;
-    for (int axis : in_order) ordered.push_back(domain[axis_index(axis)]);
+    for (int axis : in_order) ordered.push_back(domain[axis]);
     const DType wide = widest(p.dot.dtype);
     const auto laid_out = [&](Var v, const Axes& axes) {
       if (graph_.aval(v).dtype != wide)
         v = add(Op::convert, make_params(ConvertParams{wide, false}), {v});
       Axes at_places, increasing;
-      for (int axis : axes) at_places.push_back(places[axis_index(axis)]);
+      for (int axis : axes) at_places.push_back(places[axis]);
       const Axes sorted = sorting_permutation(at_places);
-      for (int i : sorted) increasing.push_back(at_places[axis_index(i)]);
+      for (int i : sorted) increasing.push_back(at_places[i]);
       return add(Op::broadcast_in_dim, make_params(BroadcastParams{ordered, increasing}),
                  {transposed(v, sorted)});
     };

@@ -19,20 +19,16 @@ void append_equation(const GraphBody& from, const Equation& e, Vec<Var>& names, 
   if (runs_body(e.op)) {
     const GraphBody& body = *e.as<CallParams>().body;
     Vec<Var> inner(body.avals.size(), -1);
-    for (std::size_t i = 0; i < body.inputs.size(); ++i)
-      inner[static_cast<std::size_t>(body.inputs[i])] =
-          names[static_cast<std::size_t>(e.inputs[i])];
+    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[body.inputs[i]] = names[e.inputs[i]];
     append(body, inner, to);
-    for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      names[static_cast<std::size_t>(e.outputs[i])] =
-          inner[static_cast<std::size_t>(body.outputs[i])];
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) names[e.outputs[i]] = inner[body.outputs[i]];
     return;
   }
   Equation copy = e;
-  for (Var& v : copy.inputs) v = names[static_cast<std::size_t>(v)];
+  for (Var& v : copy.inputs) v = names[v];
   for (Var& v : copy.outputs) {
     const Var fresh = to.fresh(from.aval(v));
-    names[static_cast<std::size_t>(v)] = fresh;
+    names[v] = fresh;
     v = fresh;
   }
   to.equations.push_back(std::move(copy));
@@ -51,11 +47,11 @@ GraphBody inline_calls(GraphBody graph) {
   GraphBody flat;
   Vec<Var> names(graph.avals.size(), -1);
   for (Var v : graph.inputs) {
-    names[static_cast<std::size_t>(v)] = flat.fresh(graph.aval(v));
-    flat.inputs.push_back(names[static_cast<std::size_t>(v)]);
+    names[v] = flat.fresh(graph.aval(v));
+    flat.inputs.push_back(names[v]);
   }
   inlining::append(graph, names, flat);
-  for (Var v : graph.outputs) flat.outputs.push_back(names[static_cast<std::size_t>(v)]);
+  for (Var v : graph.outputs) flat.outputs.push_back(names[v]);
   return flat;
 }
 

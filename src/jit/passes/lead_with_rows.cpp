@@ -9,8 +9,6 @@ namespace vt::detail {
 
 namespace rows_lead {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// dot_general(a, b) as one of (b, a), whose results have other axes first: they are exchanged
 /// again.
 void turn(GraphBody& to, const Equation& e) {
@@ -33,8 +31,7 @@ void turn(GraphBody& to, const Equation& e) {
   for (int i = 0; i < batch + left + right; ++i) {
     const int own = i < batch ? i : i < batch + left ? i + right : i - left;
     back.permutation.push_back(own);
-    between.shape[static_cast<std::size_t>(own)] =
-        to.aval(e.outputs[0]).shape[static_cast<std::size_t>(i)];
+    between.shape[own] = to.aval(e.outputs[0]).shape[i];
   }
   Equation exchange = e;
   exchange.op = Op::transpose;
@@ -53,14 +50,14 @@ GraphBody lead_with_rows(GraphBody body, const Vec<bool>& mapped) {
   using namespace rows_lead;
   Dependence dependence;
   Vec<bool> of_row(body.avals.size());
-  for (std::size_t i = 0; i < mapped.size(); ++i) of_row[at(body.inputs[i])] = mapped[i];
+  for (std::size_t i = 0; i < mapped.size(); ++i) of_row[body.inputs[i]] = mapped[i];
   const RecycledVec<Equation> equations = std::move(body.equations);
   body.equations = {};
   for (const Equation& e : equations) {
     Dependence::Flags operands;
-    for (Var v : e.inputs) operands.push_back(of_row[at(v)]);
+    for (Var v : e.inputs) operands.push_back(of_row[v]);
     const Dependence::Flags made = dependence.results(body, e, operands);
-    for (std::size_t i = 0; i < made.size(); ++i) of_row[at(e.outputs[i])] = made[i];
+    for (std::size_t i = 0; i < made.size(); ++i) of_row[e.outputs[i]] = made[i];
     if (e.op == Op::dot_general && !operands[0] && operands[1]) turn(body, e);
     else body.equations.push_back(e);
     of_row.resize(body.avals.size(), true);

@@ -51,10 +51,9 @@ Tensor rows(const RowsParams& p, std::span<const Tensor> operands, const Aval& r
     for (const RowRun& run : p.runs) {
       Aval zeros = none;
       zeros.shape[0] = run.count;
-      parts.push_back(run.operand < 0
-                          ? no_rows(zeros)
-                          : slice_in_dim(operands[static_cast<std::size_t>(run.operand)], run.first,
-                                         run.first + run.count, 0));
+      parts.push_back(run.operand < 0 ? no_rows(zeros)
+                                      : slice_in_dim(operands[run.operand], run.first,
+                                                     run.first + run.count, 0));
     }
     return concatenate(parts, 0);
   }
@@ -72,8 +71,7 @@ Tensor rows(const RowsParams& p, std::span<const Tensor> operands, const Aval& r
   }
   for (const RowRun& run : p.runs)
     for (std::int64_t k = 0; k < run.count; ++k)
-      indices.push_back(
-          run.operand < 0 ? all : starts[static_cast<std::size_t>(run.operand)] + run.first + k);
+      indices.push_back(run.operand < 0 ? all : starts[run.operand] + run.first + k);
   return take(parts.size() == 1 ? parts[0] : concatenate(parts, 0), indices_of(indices), 0);
 }
 
@@ -118,7 +116,7 @@ GraphBody lowered(GraphBody graph, Which which) {
   return closed(record(
       [&](std::span<const Tensor> inputs) {
         RecycledVec<Tensor> values(graph.avals.size());
-        const auto value = [&](Var v) -> Tensor& { return values[static_cast<std::size_t>(v)]; };
+        const auto value = [&](Var v) -> Tensor& { return values[v]; };
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) value(graph.inputs[i]) = inputs[i];
         for (const Equation& e : graph.equations) {
           std::vector<Tensor> operands, results;

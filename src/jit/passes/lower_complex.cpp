@@ -105,7 +105,7 @@ class Lowering {
   }
 
  private:
-  Value& at(Var v) { return values_[static_cast<std::size_t>(v)]; }
+  Value& at(Var v) { return values_[v]; }
   bool is_complex(Var v) const { return vt::is_complex(graph_.aval(v).dtype); }
   static bool is_complex(DType d) { return vt::is_complex(d); }
 

@@ -73,7 +73,7 @@ Tensors listed(const SmallVec<Tensor, 1>& all) { return Tensors(all.begin(), all
 
 Tensors masked_while(const Equation& e, std::span<const Tensor> operands) {
   const auto& p = e.as<WhileParams>();
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   const std::int64_t lanes = p.lanes.count;
   Vec<bool> mapped;
   Tensors values;
@@ -123,7 +123,7 @@ Tensors masked_cond(const Equation& e, std::span<const Tensor> operands) {
   const Tensors given(operands.begin() + 1, operands.end());
   Tensors results;
   for (std::int64_t b = 0; b <= last; ++b) {
-    const GraphBody& branch = *p.branches[static_cast<std::size_t>(b)];
+    const GraphBody& branch = *p.branches[b];
     const GraphBody body = batch_body(branch, mapped, lanes);
     const bool stands_in = lanes > 0 && may_not_end(branch);
     if (!stands_in && !is_large(branch)) {
@@ -176,23 +176,20 @@ GraphBody mask_lanes(const GraphBody& graph, const RegisterLimits& limits) {
   Recorded all = record(
       [&](std::span<const Tensor> inputs) {
         std::vector<Tensor> values(graph.avals.size()), operands, results;
-        for (std::size_t i = 0; i < inputs.size(); ++i)
-          values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+        for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
         for (const Equation& e : graph.equations) {
           operands.clear();
-          for (Var v : e.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+          for (Var v : e.inputs) operands.push_back(values[v]);
           if (!lane_masks::is_masked(graph, e, limits)) {
-            repeat(graph, e, operands,
-                   [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+            repeat(graph, e, operands, [&](Var v, Tensor t) { values[v] = std::move(t); });
             continue;
           }
           const LikeEquation like(e);
           std::vector<Tensor> made = e.op == Op::while_ ? lane_masks::masked_while(e, operands)
                                                         : lane_masks::masked_cond(e, operands);
-          for (std::size_t i = 0; i < made.size(); ++i)
-            values[static_cast<std::size_t>(e.outputs[i])] = std::move(made[i]);
+          for (std::size_t i = 0; i < made.size(); ++i) values[e.outputs[i]] = std::move(made[i]);
         }
-        for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+        for (Var v : graph.outputs) results.push_back(values[v]);
         return results;
       },
       avals, {.kind = ScopeKind::branch, .transform = "vt::vmap"});

@@ -126,7 +126,7 @@ std::string text_of(const Work& w) {
   for (const FusedStep& s : w.fusion.steps) {
     text += "step";
     for (int e : s.equations()) {
-      const Equation& equation = w.fusion.graph.equations[static_cast<std::size_t>(e)];
+      const Equation& equation = w.fusion.graph.equations[e];
       text += " " + describe(equation.op, equation.params);
     }
     text += "\n" + (s.nest.stages.empty() ? "" : s.nest.str());

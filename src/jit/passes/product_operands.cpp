@@ -21,7 +21,7 @@ GraphBody order_product_operands(const GraphBody& graph) {
                              Axes& batch) {
       const Aval& old = graph.aval(e.inputs[operand]);
       Aval fresh(old.dtype, {});
-      for (int axis : permutation) fresh.shape.push_back(old.shape[static_cast<std::size_t>(axis)]);
+      for (int axis : permutation) fresh.shape.push_back(old.shape[axis]);
       Equation t;
       t.op = Op::transpose;
       t.where = e.where;

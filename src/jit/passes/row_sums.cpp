@@ -10,7 +10,7 @@ namespace row_sums {
 
 using Makers = Vec<const Equation*>;
 
-const Equation* maker(const Makers& makers, Var v) { return makers[static_cast<std::size_t>(v)]; }
+const Equation* maker(const Makers& makers, Var v) { return makers[v]; }
 
 // Are axes 0 … count − 1 contracted, in this order?
 bool leads(const Axes& axes) {
@@ -63,7 +63,7 @@ RowSums split_row_sums(const GraphRef& body, const SmallVec<bool, 4>& summed) {
   }
   Makers makers(body->avals.size(), nullptr);
   for (const Equation& e : body->equations)
-    for (Var v : e.outputs) makers[static_cast<std::size_t>(v)] = &e;
+    for (Var v : e.outputs) makers[v] = &e;
   GraphBody rows = *body;
   rows.outputs.clear();
   for (std::size_t i = 0; i < summed.size(); ++i)

@@ -22,12 +22,9 @@ namespace scan_motion {
 constexpr std::int64_t worth_moving = 4096;
 constexpr std::size_t largest_sequence = std::size_t{1} << 30;  // bytes
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
   std::int64_t n = g.aval(e.outputs[0]).elements();
-  for (int axis : e.as<DotParams>().lhs_contract)
-    n *= g.aval(e.inputs[0]).shape[static_cast<std::size_t>(axis)];
+  for (int axis : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[axis];
   return n;
 }
 
@@ -42,8 +39,7 @@ class Mover {
  public:
   Mover(GraphBody& outer, const Equation& e)
       : outer_(outer), e_(e), p_(e.as<ScanParams>()), body_(*p_.body) {
-    const auto carries = static_cast<std::size_t>(p_.carries),
-               looped = carries + static_cast<std::size_t>(p_.sequences);
+    const std::size_t carries = p_.carries, looped = carries + p_.sequences;
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
       (i < carries  ? carried_
        : i < looped ? sequences_
@@ -79,35 +75,35 @@ class Mover {
     made_by_.assign(body_.avals.size(), -1);
     uses_.assign(body_.avals.size(), 0);
     for (std::size_t i = 0; i < body_.equations.size(); ++i) {
-      for (Var o : body_.equations[i].outputs) made_by_[at(o)] = static_cast<int>(i);
-      for (Var v : body_.equations[i].inputs) ++uses_[at(v)];
+      for (Var o : body_.equations[i].outputs) made_by_[o] = static_cast<int>(i);
+      for (Var v : body_.equations[i].inputs) ++uses_[v];
     }
-    for (Var o : body_.outputs) ++uses_[at(o)];
+    for (Var o : body_.outputs) ++uses_[o];
     is_rest_.assign(body_.avals.size(), 0);
-    for (const Pair& r : rest_) is_rest_[at(r.inner)] = 1;
+    for (const Pair& r : rest_) is_rest_[r.inner] = 1;
     becomes_sequence_.assign(body_.avals.size(), 0);
     for (const Equation& e : body_.equations)
       if (e.op == Op::dot_general && worth_it(e) && uses(e.outputs[0]) == 1)
-        for (Var v : e.inputs) becomes_sequence_[at(v)] = 1;
+        for (Var v : e.inputs) becomes_sequence_[v] = 1;
   }
-  int maker(Var v) const { return made_by_[at(v)]; }
-  int uses(Var v) const { return uses_[at(v)]; }
+  int maker(Var v) const { return made_by_[v]; }
+  int uses(Var v) const { return uses_[v]; }
 
   // ---- in front ---------------------------------------------------------------------------------
   bool move_products_in_front() {
     Vec<bool> from_carry(body_.avals.size()), from_sequence(body_.avals.size());
-    for (const Pair& c : carried_) from_carry[at(c.inner)] = true;
-    for (const Pair& s : sequences_) from_sequence[at(s.inner)] = true;
+    for (const Pair& c : carried_) from_carry[c.inner] = true;
+    for (const Pair& s : sequences_) from_sequence[s.inner] = true;
     Vec<Var> moved;
     for (const Equation& e : body_.equations) {
       bool carry = is_control(e.op), sequence = false;
       for (Var v : e.inputs) {
-        carry = carry || from_carry[at(v)];
-        sequence = sequence || from_sequence[at(v)];
+        carry = carry || from_carry[v];
+        sequence = sequence || from_sequence[v];
       }
       for (Var v : e.outputs) {
-        from_carry[at(v)] = carry;
-        from_sequence[at(v)] = sequence;
+        from_carry[v] = carry;
+        from_sequence[v] = sequence;
       }
       if (e.op != Op::dot_general || carry || !sequence || multiply_adds(body_, e) < worth_moving)
         continue;
@@ -130,11 +126,11 @@ class Mover {
       operands.push_back(r.outer);
       mapped.push_back(false);
     }
-    for (Var v : moved) needed[at(v)] = true;
+    for (Var v : moved) needed[v] = true;
     for (auto e = body_.equations.rbegin(); e != body_.equations.rend(); ++e)
-      if (any_of(e->outputs, [&](Var v) { return needed[at(v)]; })) {
+      if (any_of(e->outputs, [&](Var v) { return needed[v]; })) {
         front.equations.push_back(*e);
-        for (Var v : e->inputs) needed[at(v)] = true;
+        for (Var v : e->inputs) needed[v] = true;
       }
     Vec<Equation> ordered(front.equations.rbegin(), front.equations.rend());
     front.equations.clear();
@@ -154,18 +150,18 @@ class Mover {
 
   Vec<Var> inlined(const GraphBody& g, const Vec<Var>& operands) {
     Vec<Var> names(g.avals.size(), -1);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) names[at(g.inputs[i])] = operands[i];
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) names[g.inputs[i]] = operands[i];
     for (const Equation& e : g.equations) {
       Equation copy = e;
-      for (Var& v : copy.inputs) v = names[at(v)];
+      for (Var& v : copy.inputs) v = names[v];
       for (Var& v : copy.outputs) {
-        names[at(v)] = outer_.fresh(g.aval(v));
-        v = names[at(v)];
+        names[v] = outer_.fresh(g.aval(v));
+        v = names[v];
       }
       outer_.equations.push_back(std::move(copy));
     }
     Vec<Var> results;
-    for (Var v : g.outputs) results.push_back(names[at(v)]);
+    for (Var v : g.outputs) results.push_back(names[v]);
     return results;
   }
 
@@ -186,7 +182,7 @@ class Mover {
       Vec<Var> added, others;
       find_added(out, added);
       if (std::find(added.begin(), added.end(), in) == added.end()) continue;
-      const CallSite where = body_.equations[static_cast<std::size_t>(sum)].where;
+      const CallSite where = body_.equations[sum].where;
       const std::size_t before = found.size();
       for (Var v : added)
         if (v != in && !find_term(v, k, where, found)) others.push_back(v);
@@ -204,7 +200,7 @@ class Mover {
     while (!pending.empty()) {
       const Var v = pending.back();
       pending.pop_back();
-      const Equation* e = maker(v) < 0 ? nullptr : &body_.equations[at(maker(v))];
+      const Equation* e = maker(v) < 0 ? nullptr : &body_.equations[maker(v)];
       if (e && uses(v) == 1 && e->op == Op::add && same_shape(e->inputs[0]) &&
           same_shape(e->inputs[1])) {
         pending.push_back(e->inputs[1]);
@@ -218,18 +214,16 @@ class Mover {
   bool find_term(Var v, std::size_t k, CallSite where, Vec<Behind>& found) const {
     ParamsRef transposed;
     int made = maker(v);
-    if (made >= 0 && uses(v) == 1 &&
-        body_.equations[static_cast<std::size_t>(made)].op == Op::transpose) {
-      transposed = body_.equations[static_cast<std::size_t>(made)].params;
-      v = body_.equations[static_cast<std::size_t>(made)].inputs[0];
+    if (made >= 0 && uses(v) == 1 && body_.equations[made].op == Op::transpose) {
+      transposed = body_.equations[made].params;
+      v = body_.equations[made].inputs[0];
       made = maker(v);
     }
     if (made < 0 || uses(v) != 1) return false;
-    const Equation& product = body_.equations[static_cast<std::size_t>(made)];
+    const Equation& product = body_.equations[made];
     // A sum of what another product behind needs as a sequence anyway costs nothing more in the
     // loop.
-    const bool is_cheap_sum =
-        product.op == Op::reduce_sum && becomes_sequence_[at(product.inputs[0])];
+    const bool is_cheap_sum = product.op == Op::reduce_sum && becomes_sequence_[product.inputs[0]];
     if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
     found.push_back({k, product, transposed, where});
     return true;
@@ -246,7 +240,7 @@ class Mover {
     return sum;
   }
   bool worth_it(const Equation& e) const {
-    if (is_rest_[at(e.inputs[0])] || is_rest_[at(e.inputs[1])]) return false;
+    if (is_rest_[e.inputs[0]] || is_rest_[e.inputs[1]]) return false;
     const std::int64_t operands =
         body_.aval(e.inputs[0]).elements() + body_.aval(e.inputs[1]).elements();
     const std::size_t bytes = body_.aval(e.inputs[0]).bytes() + body_.aval(e.inputs[1]).bytes();

@@ -22,8 +22,6 @@ constexpr std::int64_t least_work = 1 << 18;
 constexpr std::size_t most_shared = std::size_t{1} << 20;
 constexpr std::int64_t work_of_element = 8;
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// Nothing along the chosen axes meets in the equation.
 bool rows_stay_apart(const LaneAxes& lanes, const Equation& e) {
   if (e.outputs.empty()) return false;
@@ -38,14 +36,14 @@ bool rows_stay_apart(const LaneAxes& lanes, const Equation& e) {
 std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
   std::int64_t n = g.aval(e.outputs[0]).elements();
   if (e.op != Op::dot_general) return n * work_of_element;
-  for (int a : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[axis_index(a)];
+  for (int a : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[a];
   return n;
 }
 
 ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis,
                     std::int64_t rows) {
   const auto cut = [&](Shape shape) {
-    shape[axis_index(axis)] = rows;
+    shape[axis] = rows;
     return shape;
   };
   switch (op) {
@@ -60,7 +58,7 @@ ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis
       return make_params(BroadcastParams{cut(result.shape), params->as<BroadcastParams>().axes});
     case Op::slice: {
       SliceParams p = params->as<SliceParams>();
-      if (p.start[axis_index(axis)] != 0 || p.stride[axis_index(axis)] != 1)
+      if (p.start[axis] != 0 || p.stride[axis] != 1)
         fail(ErrorKind::backend, "vt: internal: a part of the rows is cut once more", {});
       p.limit = cut(std::move(p.limit));
       return make_params(std::move(p));
@@ -104,10 +102,10 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   std::int64_t of_rows = 0, of_all = 0;
   std::size_t shared_bytes = 0;
   for (const Equation& e : body.equations) {
-    const bool rows = cut.axis[at(e.outputs[0])] >= 0;
+    const bool rows = cut.axis[e.outputs[0]] >= 0;
     (rows ? of_rows : of_all) += multiply_adds(body, e);
     for (Var v : e.inputs)
-      if (rows && cut.axis[at(v)] < 0) shared_bytes += body.aval(v).bytes();
+      if (rows && cut.axis[v] < 0) shared_bytes += body.aval(v).bytes();
   }
   // What does not belong to rows every part does for itself.
   if (cut.rows < 2 * least_rows || of_all > of_rows / 16 || shared_bytes > most_shared) return {};
@@ -116,7 +114,7 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   std::int64_t along_rows = 0;  // of the work
   for (const Equation& e : body.equations) {
     const Aval& result = body.aval(e.outputs[0]);
-    if (result.shape.rank() > 1 && cut.axis[at(e.outputs[0])] == result.shape.rank() - 1)
+    if (result.shape.rank() > 1 && cut.axis[e.outputs[0]] == result.shape.rank() - 1)
       along_rows += multiply_adds(body, e);
   }
   if (along_rows > of_rows / 2)
@@ -129,11 +127,11 @@ GraphBody body_of_rows(const GraphBody& body, const RowCut& cut, std::int64_t ro
   using namespace row_cutting;
   GraphBody part = body;
   for (std::size_t v = 0; v < part.avals.size(); ++v)
-    if (cut.axis[v] >= 0) part.avals[v].shape[axis_index(cut.axis[v])] = rows;
+    if (cut.axis[v] >= 0) part.avals[v].shape[cut.axis[v]] = rows;
   for (Equation& e : part.equations) {
     const Var result = e.outputs[0];
-    if (cut.axis[at(result)] >= 0)
-      e.params = with_rows(e.params, e.op, body.aval(result), cut.axis[at(result)], rows);
+    if (cut.axis[result] >= 0)
+      e.params = with_rows(e.params, e.op, body.aval(result), cut.axis[result], rows);
   }
   debug_check(part, "body_of_rows");
   return part;

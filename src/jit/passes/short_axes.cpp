@@ -22,13 +22,12 @@ constexpr std::int64_t worth_two = 32;  // iterations along the long axes
 Axes short_ones(const Shape& shape, const Axes& over) {
   int first = shape.rank();
   std::int64_t inner = 1, kept = 1, outer = 1;
-  while (first > 0 && (over.contains(first - 1) || shape[axis_index(first - 1)] == 1))
-    inner *= shape[axis_index(--first)];
+  while (first > 0 && (over.contains(first - 1) || shape[first - 1] == 1)) inner *= shape[--first];
   int axis = first;
-  for (; axis > 0 && (!over.contains(axis - 1) || shape[axis_index(axis - 1)] == 1); --axis)
-    kept *= shape[axis_index(axis - 1)];
+  for (; axis > 0 && (!over.contains(axis - 1) || shape[axis - 1] == 1); --axis)
+    kept *= shape[axis - 1];
   for (; axis > 0; --axis)
-    if (over.contains(axis - 1)) outer *= shape[axis_index(axis - 1)];
+    if (over.contains(axis - 1)) outer *= shape[axis - 1];
   const std::int64_t whole = (inner + simd_lanes - 1) / simd_lanes * simd_lanes;
   if (inner < 2 || inner * 5 > whole * 4 || kept < 2 || outer < worth_two) return {};
   Axes last;
@@ -60,7 +59,7 @@ bool split_reduction(GraphBody& result, const Equation& e) {
       continue;
     }
     if (last.contains(a)) then.push_back(between.rank());
-    between.push_back(operand.shape[axis_index(a)]);
+    between.push_back(operand.shape[a]);
   }
   Equation rows = e, rest = e;
   rows.outputs[0] = rest.inputs[0] = result.fresh(Aval(operand.dtype, between));
@@ -75,19 +74,19 @@ bool split_reduction(GraphBody& result, const Equation& e) {
 bool split_broadcast(GraphBody& result, const Equation& e) {
   const Aval operand = result.aval(e.inputs[0]);
   const BroadcastParams& p = e.as<BroadcastParams>();
-  Shape own = Shape::filled(static_cast<std::size_t>(p.shape.rank()), 0);  // 0: not there
+  Shape own = Shape::filled(p.shape.rank(), 0);  // 0: not there
   Axes over;
-  for (std::size_t i = 0; i < p.axes.size(); ++i) own[axis_index(p.axes[i])] = operand.shape[i];
+  for (std::size_t i = 0; i < p.axes.size(); ++i) own[p.axes[i]] = operand.shape[i];
   for (int a = 0; a < p.shape.rank(); ++a)
-    if (p.shape[axis_index(a)] != 1 && own[axis_index(a)] < 2) over.push_back(a);
+    if (p.shape[a] != 1 && own[a] < 2) over.push_back(a);
   const Axes last = short_ones(p.shape, over);
   if (last.empty()) return false;
   BroadcastParams along, across{p.shape, {}};
   for (int a = 0; a < p.shape.rank(); ++a) {
-    if (own[axis_index(a)] > 0) along.axes.push_back(along.shape.rank());
-    if (own[axis_index(a)] == 0 && !last.contains(a)) continue;
+    if (own[a] > 0) along.axes.push_back(along.shape.rank());
+    if (own[a] == 0 && !last.contains(a)) continue;
     across.axes.push_back(a);
-    along.shape.push_back(last.contains(a) ? p.shape[axis_index(a)] : own[axis_index(a)]);
+    along.shape.push_back(last.contains(a) ? p.shape[a] : own[a]);
   }
   Equation row = e, all = e;
   row.outputs[0] = all.inputs[0] = result.fresh(Aval(operand.dtype, along.shape));

@@ -19,8 +19,6 @@ namespace vt::detail {
 
 namespace product_sums {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 // A sum, the product it is taken of, and what lies between them: other sums, transposes and an odd
 // or even number of negations.
 struct Match {
@@ -35,10 +33,10 @@ class Rewriter {
  public:
   explicit Rewriter(const GraphBody& graph)
       : graph_(graph), maker_(graph.avals.size(), -1), uses_(graph.avals.size(), 0) {
-    for (Var v : graph.outputs) ++uses_[at(v)];
+    for (Var v : graph.outputs) ++uses_[v];
     for (std::size_t i = 0; i < graph.equations.size(); ++i) {
-      for (Var v : graph.equations[i].inputs) ++uses_[at(v)];
-      for (Var v : graph.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+      for (Var v : graph.equations[i].inputs) ++uses_[v];
+      for (Var v : graph.equations[i].outputs) maker_[v] = static_cast<int>(i);
     }
   }
 
@@ -50,8 +48,8 @@ class Rewriter {
       matches[i] = match(graph_.equations[i]);
       if (!matches[i]) continue;
       any = true;
-      gone[static_cast<std::size_t>(matches[i]->product)] = 1;
-      for (int e : matches[i]->between) gone[static_cast<std::size_t>(e)] = 1;
+      gone[matches[i]->product] = 1;
+      for (int e : matches[i]->between) gone[e] = 1;
     }
     if (!any) return std::nullopt;
     result_.avals = graph_.avals;
@@ -67,15 +65,15 @@ class Rewriter {
 
  private:
   const Equation* maker(Var v, int* index) const {
-    *index = uses_[at(v)] == 1 ? maker_[at(v)] : -1;
-    return *index < 0 ? nullptr : &graph_.equations[static_cast<std::size_t>(*index)];
+    *index = uses_[v] == 1 ? maker_[v] : -1;
+    return *index < 0 ? nullptr : &graph_.equations[*index];
   }
 
   // Is it a sum that `checked` has written?
   bool is_checked(Var sum) const {
     return any_of(graph_.equations, [&](const Equation& e) {
-      if (e.op != Op::select || e.inputs[2] != sum || maker_[at(e.inputs[0])] < 0) return false;
-      const Equation& p = graph_.equations[at(maker_[at(e.inputs[0])])];
+      if (e.op != Op::select || e.inputs[2] != sum || maker_[e.inputs[0]] < 0) return false;
+      const Equation& p = graph_.equations[maker_[e.inputs[0]]];
       return p.op == Op::is_finite && p.inputs[0] == e.inputs[1];
     });
   }
@@ -98,7 +96,7 @@ class Rewriter {
       if (e->op == Op::transpose) from = e->as<PermutationParams>().permutation;
       else from = free_axes(graph_.aval(e->inputs[0]).shape.rank(), e->as<AxesParams>().axes, {});
       for (Axes* axes : {&m.axes, &m.kept})
-        for (int& axis : *axes) axis = from[axis_index(axis)];
+        for (int& axis : *axes) axis = from[axis];
       if (e->op == Op::reduce_sum)
         for (int axis : e->as<AxesParams>().axes) m.axes.push_back(axis);
     }
@@ -132,7 +130,7 @@ class Rewriter {
     const Aval& aval = graph_.aval(operand);
     const Axes free = free_axes(aval.shape.rank(), contract, batch);
     Axes axes, kept;
-    for (int i : summed) axes.push_back(free[axis_index(i)]);
+    for (int i : summed) axes.push_back(free[i]);
     insertion_sort(axes);
     for (int i = 0; i < aval.shape.rank(); ++i)
       if (!axes.contains(i)) kept.push_back(i);
@@ -144,7 +142,7 @@ class Rewriter {
   }
 
   void rewrite(const Equation& sum, const Match& m) {
-    const Equation& product = graph_.equations[static_cast<std::size_t>(m.product)];
+    const Equation& product = graph_.equations[m.product];
     DotParams p = product.as<DotParams>();
     const int batch = static_cast<int>(p.lhs_batch.size());
     const int left = graph_.aval(product.inputs[0]).shape.rank() - batch -
@@ -177,7 +175,7 @@ class Rewriter {
   // 0 · ∞ in the product is NaN, which its factors' sum would lose: where the result is not finite,
   // the product is made after all.
   Var checked(const Equation& sum, const Match& m, Var x) {
-    const Equation& product = graph_.equations[static_cast<std::size_t>(m.product)];
+    const Equation& product = graph_.equations[m.product];
     const Aval& aval = graph_.aval(sum.outputs[0]);
     const auto body = [&] {
       auto made = std::make_shared<GraphBody>();
@@ -196,7 +194,7 @@ class Rewriter {
       as_it_was->equations.push_back(std::move(e));
     };
     repeat(product);
-    for (std::size_t i = m.between.size(); i-- > 0;) repeat(graph_.equations[at(m.between[i])]);
+    for (std::size_t i = m.between.size(); i-- > 0;) repeat(graph_.equations[m.between[i]]);
     repeat(sum);
     const auto append = [&](Op op, std::initializer_list<Var> inputs, const Aval& out) {
       Equation& e = as_it_was->equations.emplace_back();

@@ -23,8 +23,6 @@ namespace fused_regions {
 constexpr std::int64_t fewest_lanes = 8;
 const std::int64_t usual_elements = LaneForm().most_in_registers;
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// What regions are looked for around.
 bool is_seed(const Equation& e) {
   return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e);
@@ -49,23 +47,20 @@ class Former {
       if (!is_seed(e)) continue;
       const Shape& shape = graph_.aval(e.outputs[0]).shape;
       if (const int k = operand_of_short_rows(graph_, e, limits_); k >= 0) {
-        const Var rows = e.inputs[axis_index(k)];
+        const Var rows = e.inputs[k];
         seeds.push_back({graph_.aval(rows).shape[0], rows, 0, &e, true});
         continue;
       }
       if (!stands_alone(e) && e.op != Op::concatenate) continue;
       const int axes = lanes_of(e) ? std::min(shape.rank(), 1) : shape.rank();
       for (int d = 0; d < axes; ++d)
-        if (shape[axis_index(d)] >= fewest_lanes &&
-            !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
-          seeds.push_back({shape[axis_index(d)], e.outputs[0], d, &e, false});
+        if (shape[d] >= fewest_lanes && !(e.op == Op::concatenate && e.as<AxisParams>().axis == d))
+          seeds.push_back({shape[d], e.outputs[0], d, &e, false});
     }
     // Each class once, by one of its values: classes have other numbers when a region has been
     // formed. One with a single product that fits has none that meet; unrolled layers have as many
     // such classes as layers.
-    const auto number_of = [&](const Seed& s) {
-      return static_cast<std::size_t>(lanes_.class_of(s.value, s.axis));
-    };
+    const auto number_of = [&](const Seed& s) { return lanes_.class_of(s.value, s.axis); };
     Vec<int> steps(lanes_.axes());  // of a class; all but a product count for two
     Vec<bool> only_rows(lanes_.axes(), true);
     for (const Seed& s : seeds) {
@@ -99,7 +94,7 @@ class Former {
   void find_makers() {
     maker_.assign(graph_.avals.size(), -1);
     for (std::size_t i = 0; i < graph_.equations.size(); ++i)
-      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
+      for (Var v : graph_.equations[i].outputs) maker_[v] = static_cast<int>(i);
     in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
   }
 
@@ -111,7 +106,7 @@ class Former {
       bool has_lanes = false;
       for (int d = 0; d < a.shape.rank(); ++d)
         has_lanes = has_lanes || lanes_.class_of(v, d) == number;
-      return in_frame_[at(v)] ||
+      return in_frame_[v] ||
              a.elements() <= (e.op == Op::concatenate ? limits_.moved : limits_.computed(lanes)) *
                                  (has_lanes ? lanes : 1);
     };
@@ -129,16 +124,15 @@ class Former {
       const bool is_cheap = is_elementwise(e.op)
                                 ? op_weight(e.op, graph_.aval(e.outputs[0]).dtype) <= 1
                                 : family_of(e.op) == Family::shape || e.op == Op::slice;
-      const bool of_numbers =
-          is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[at(v)]; });
-      numbers_[at(e.outputs[0])] =
+      const bool of_numbers = is_cheap && none_of(e.inputs, [&](Var v) { return !numbers_[v]; });
+      numbers_[e.outputs[0]] =
           e.op == Op::full || (lanes_.axis(e.outputs[0]) < 0 &&
                                (e.op == Op::iota || e.op == Op::constant || of_numbers));
     }
   }
   /// Writes the equations that make a number, those of the `known` ones have been.
   void add_number(Var v, const HashMap<Var, Var>& known, FunctionRef<void(Equation)> add) const {
-    const Equation& e = graph_.equations[at(maker_[at(v)])];
+    const Equation& e = graph_.equations[maker_[v]];
     for (Var from : e.inputs)
       if (!known.contains(from)) add_number(from, known, add);
     add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
@@ -155,10 +149,10 @@ class Former {
   }
   /// A number, or what moves make of one.
   bool is_known(Var v) const {
-    if (numbers_[at(v)]) return true;
-    const int i = maker_[at(v)];
-    return i >= 0 && family_of(graph_.equations[at(i)].op) == Family::shape &&
-           is_known(graph_.equations[at(i)].inputs[0]);
+    if (numbers_[v]) return true;
+    const int i = maker_[v];
+    return i >= 0 && family_of(graph_.equations[i].op) == Family::shape &&
+           is_known(graph_.equations[i].inputs[0]);
   }
   bool fits(const Equation& e) const {
     if (e.outputs.empty() ||
@@ -169,16 +163,14 @@ class Former {
     const std::int64_t most =
         only_moves(e) ? std::max(most_elements_, most_moved()) : most_elements_;
     for (Var v : e.outputs)
-      if (lanes_.axis(v) < 0 || (!in_frame_[at(v)] && lanes_.aval(v).elements() > most))
-        return false;
+      if (lanes_.axis(v) < 0 || (!in_frame_[v] && lanes_.aval(v).elements() > most)) return false;
     for (Var v : e.inputs) {
-      if (in_frame_[at(v)]) continue;
+      if (in_frame_[v]) continue;
       const bool shared = e.op == Op::dot_general && lanes_.axis(v) < 0;
-      const std::int64_t at_most =
-          shared ? limits_.of_a_lane
-          : maker_[at(v)] >= 0 && only_moves(graph_.equations[at(maker_[at(v)])])
-              ? limits_.moved_without_loops
-              : most;
+      const std::int64_t at_most = shared ? limits_.of_a_lane
+                                   : maker_[v] >= 0 && only_moves(graph_.equations[maker_[v]])
+                                       ? limits_.moved_without_loops
+                                       : most;
       if (lanes_.aval(v).elements() > at_most && e.op != Op::gather) return false;
     }
     return lanes_.equation(e).has_value();
@@ -190,8 +182,8 @@ class Former {
     Vec<bool> read(graph_.avals.size());
     for (std::size_t i = inside.size(); i-- > 0;) {
       const Equation& e = graph_.equations[i];
-      if (e.op == Op::broadcast_in_dim && !read[at(e.outputs[0])]) inside[i] = false;
-      for (Var v : e.inputs) read[at(v)] = read[at(v)] || inside[i];
+      if (e.op == Op::broadcast_in_dim && !read[e.outputs[0]]) inside[i] = false;
+      for (Var v : e.inputs) read[v] = read[v] || inside[i];
     }
   }
 
@@ -204,10 +196,10 @@ class Former {
     const std::size_t count = graph_.equations.size();
     reads_.assign(graph_.avals.size(), 0);
     for (const Equation& e : graph_.equations)
-      for (Var v : e.inputs) ++reads_[at(v)];
-    for (Var v : graph_.outputs) ++reads_[at(v)];
+      for (Var v : e.inputs) ++reads_[v];
+    for (Var v : graph_.outputs) ++reads_[v];
     Vec<bool> inside(count);
-    const auto made_inside = [&](Var v) { return maker_[at(v)] >= 0 && inside[at(maker_[at(v)])]; };
+    const auto made_inside = [&](Var v) { return maker_[v] >= 0 && inside[maker_[v]]; };
     for (std::size_t i = 0; i < count; ++i) {
       const Equation& e = graph_.equations[i];
       inside[i] = fits(e) &&
@@ -218,8 +210,8 @@ class Former {
     int last = 0;
     for (std::size_t i = 0; i < count; ++i) {
       for (Var v : graph_.equations[i].inputs) {
-        if (maker_[at(v)] < 0) continue;
-        const auto m = static_cast<std::size_t>(maker_[at(v)]);
+        if (maker_[v] < 0) continue;
+        const std::size_t m = maker_[v];
         stage[i] = std::max(stage[i], stage[m] + (inside[m] && !inside[i]));
       }
       last = std::max(last, stage[i]);
@@ -227,13 +219,13 @@ class Former {
     RecycledVec<Equation> ordered;
     Vec<bool> in_region(count);
     bool found = false;
-    Vec<Vec<int>> of_stage(at(last) + 1);
-    for (std::size_t i = 0; i < count; ++i) of_stage[at(stage[i])].push_back(static_cast<int>(i));
+    Vec<Vec<int>> of_stage(last + 1);
+    for (std::size_t i = 0; i < count; ++i) of_stage[stage[i]].push_back(static_cast<int>(i));
     for (const Vec<int>& equations : of_stage) {
       Vec<int> members;
       for (int i : equations) {
-        if (inside[at(i)]) members.push_back(i);
-        else ordered.push_back(graph_.equations[at(i)]);
+        if (inside[i]) members.push_back(i);
+        else ordered.push_back(graph_.equations[i]);
       }
       const std::span<const int> all{members.data(), members.size()};
       const bool forms =
@@ -242,8 +234,8 @@ class Former {
           region(all, ordered);
       found = found || forms;
       for (int i : members) {
-        in_region[at(i)] = forms;
-        if (!forms) ordered.push_back(graph_.equations[at(i)]);
+        in_region[i] = forms;
+        if (!forms) ordered.push_back(graph_.equations[i]);
       }
     }
     if (!found) return false;
@@ -257,14 +249,14 @@ class Former {
 
   bool region(std::span<const int> members, RecycledVec<Equation>& out) {
     const auto is_made = [&](Var v) {
-      return std::binary_search(members.begin(), members.end(), maker_[at(v)]);
+      return std::binary_search(members.begin(), members.end(), maker_[v]);
     };
     HashMap<Var, int> read_inside;
     for (int i : members)
-      for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
+      for (Var v : graph_.equations[i].inputs) ++read_inside[v];
     const auto read_outside = [&](Var v) {
       const auto* inside = read_inside.find(v);
-      return reads_[at(v)] > (inside == read_inside.end() ? 0 : inside->second);
+      return reads_[v] > (inside == read_inside.end() ? 0 : inside->second);
     };
 
     auto lane = std::make_shared<GraphBody>();
@@ -283,21 +275,21 @@ class Former {
     RegionParams p;
     e.op = Op::fused_region;
     for (int i : members)
-      for (Var v : graph_.equations[at(i)].inputs) {
+      for (Var v : graph_.equations[i].inputs) {
         if (is_made(v) || names.contains(v)) continue;
-        if (numbers_[at(v)]) {
+        if (numbers_[v]) {
           add_number(v, names, add_inside);
           continue;
         }
-        if (lanes_.axis(v) > 0 && in_front_[at(v)] < 0) return false;
+        if (lanes_.axis(v) > 0 && in_front_[v] < 0) return false;
         lane->inputs.push_back(inner(v));
-        e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[at(v)] : v);
+        e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[v] : v);
         p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
       }
     RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
     const std::size_t values_before = graph_.avals.size();
     for (int i : members) {
-      const Equation& member = graph_.equations[static_cast<std::size_t>(i)];
+      const Equation& member = graph_.equations[i];
       add_inside(*lanes_.equation(member));
       for (Var v : member.outputs)
         if (read_outside(v)) {
@@ -312,7 +304,7 @@ class Former {
     e.params = make_params(std::move(p));
     if (!register_form(alone(graph_, e), 0, limits_)) {
       for (int i : members)
-        for (Var v : graph_.equations[at(i)].outputs) in_front_[at(v)] = -1;
+        for (Var v : graph_.equations[i].outputs) in_front_[v] = -1;
       graph_.avals.resize(values_before);  // as the classes know it
       return false;
     }
@@ -326,32 +318,32 @@ class Former {
     const Aval aval = graph_.aval(v);
     const int lanes = lanes_.axis(v);
     Shape shape{};
-    shape.push_back(aval.shape[axis_index(lanes)]);
+    shape.push_back(aval.shape[lanes]);
     Axes back;
     for (int d = 0; d < aval.shape.rank(); ++d) {
       back.push_back(d == lanes ? 0 : d + (d < lanes));
-      if (d != lanes) shape.push_back(aval.shape[axis_index(d)]);
+      if (d != lanes) shape.push_back(aval.shape[d]);
     }
     Equation e;
     e.op = Op::transpose;
     e.params = make_params(PermutationParams{back});
-    in_front_[at(v)] = graph_.fresh(Aval(aval.dtype, shape));
-    e.inputs.push_back(in_front_[at(v)]);
+    in_front_[v] = graph_.fresh(Aval(aval.dtype, shape));
+    e.inputs.push_back(in_front_[v]);
     e.outputs.push_back(v);
     moved.push_back(std::move(e));
-    return in_front_[at(v)];
+    return in_front_[v];
   }
 
   // What only regions read that take it in another way: transposes of other regions' results, and
   // numbers.
   void drop_unread() {
     Vec<bool> read(graph_.avals.size());
-    for (Var v : graph_.outputs) read[at(v)] = true;
+    for (Var v : graph_.outputs) read[v] = true;
     Vec<bool> kept(graph_.equations.size());
     for (std::size_t i = graph_.equations.size(); i-- > 0;) {
       const Equation& e = graph_.equations[i];
-      kept[i] = e.outputs.empty() || any_of(e.outputs, [&](Var v) { return read[at(v)]; });
-      for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[i];
+      kept[i] = e.outputs.empty() || any_of(e.outputs, [&](Var v) { return read[v]; });
+      for (Var v : e.inputs) read[v] = read[v] || kept[i];
     }
     RecycledVec<Equation> left;
     for (std::size_t i = 0; i < kept.size(); ++i)
@@ -395,7 +387,7 @@ LeadingAxes leading_axes(const GraphBody& g, const Equation& e, const RegisterLi
   }
   if (a.count < 2) return {};
   std::int64_t rows = 1;
-  for (int d = 0; d < a.count; ++d) rows *= g.aval(a.value).shape[axis_index(d)];
+  for (int d = 0; d < a.count; ++d) rows *= g.aval(a.value).shape[d];
   const std::int64_t row = rows == 0 ? 0 : g.aval(a.value).elements() / rows;
   return rows >= fewest_short_rows && row >= 2 && row <= limits.short_row ? a : LeadingAxes{};
 }

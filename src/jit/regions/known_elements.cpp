@@ -70,7 +70,7 @@ std::optional<KnownElements::Zeros> KnownElements::zeros(Var v) const {
   const Elements& all = of(v);
   if (!is_float(a.dtype) || std::find(all.begin(), all.end(), 0.0f) == all.end())
     return std::nullopt;
-  const auto n = static_cast<std::size_t>(a.elements());
+  const std::size_t n = a.elements();
   Zeros zeros{allocate(n), allocate(a.bytes())};
   for (std::size_t k = 0; k < n; ++k) {
     const float x = element(v, k);
@@ -114,7 +114,7 @@ std::int64_t KnownElements::add(const Equation& e) {
     default: left = out.elements(); break;
   }
   if (std::any_of(known.begin(), known.end(), known_elements::is_known))
-    elements_[static_cast<std::size_t>(e.outputs[0])] = std::move(known);
+    elements_[e.outputs[0]] = std::move(known);
   return left;
 }
 
@@ -124,14 +124,13 @@ void KnownElements::leaf(const Equation& e, Elements& known) const {
   if (e.op == Op::full) {
     const float x = known_elements::number(
         e.as<FullParams>().value.converted(out.dtype).to_double(), out.dtype);
-    known.assign(static_cast<std::size_t>(n), x);
+    known.assign(n, x);
   } else if (e.op == Op::iota) {
     const AxisRuns runs(out.shape, e.as<IotaParams>().axis);
-    known.resize(static_cast<std::size_t>(n));
+    known.resize(n);
     for (std::int64_t r = 0; r < runs.count; ++r)
       for (std::int64_t k = 0; k < runs.length; ++k)
-        known[static_cast<std::size_t>(runs.at(r, k))] =
-            known_elements::number(static_cast<double>(k), out.dtype);
+        known[runs.at(r, k)] = known_elements::number(static_cast<double>(k), out.dtype);
   } else if (e.op == Op::constant) {
     const Buffer& numbers = *e.as<ConstantParams>().buffer;
     for (std::int64_t k = 0; k < n; ++k)
@@ -191,7 +190,7 @@ std::int64_t KnownElements::elementwise(const Equation& e, Elements& known) cons
 void KnownElements::moved(const Equation& e, Elements& known) const {
   if (std::all_of(e.inputs.begin(), e.inputs.end(), [&](Var v) { return of(v).empty(); })) return;
   if (e.op == Op::concatenate) {
-    const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+    const std::size_t axis = e.as<AxisParams>().axis;
     const Shape& shape = graph_.aval(e.outputs[0]).shape;
     std::int64_t outer = 1;
     for (std::size_t d = 0; d < axis; ++d) outer *= shape[d];
@@ -213,14 +212,14 @@ std::int64_t KnownElements::sums(const Equation& e, Elements& known) const {
   const std::int64_t n = graph_.aval(from).elements();
   if (of(from).empty()) return n;
   // A sum starts at +0, which no zero changes.
-  known.assign(static_cast<std::size_t>(graph_.aval(e.outputs[0]).elements()), 0);
+  known.assign(graph_.aval(e.outputs[0]).elements(), 0);
   std::int64_t left = 0;
   std::size_t k = 0;
   for (const std::int64_t place :
        reduced_elements(graph_.aval(from).shape, e.as<AxesParams>().axes))
     if (element(from, k++) != 0) {
       ++left;
-      known[static_cast<std::size_t>(place)] = known_elements::unknown;
+      known[place] = known_elements::unknown;
     }
   return left;
 }

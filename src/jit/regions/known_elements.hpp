@@ -39,7 +39,7 @@ class KnownElements {
   /// A whole number, or NaN: not known.
   using Elements = Vec<float>;
 
-  const Elements& of(Var v) const { return elements_[static_cast<std::size_t>(v)]; }
+  const Elements& of(Var v) const { return elements_[v]; }
   float element(Var v, std::size_t k) const;
   bool follows(Var v) const { return graph_.aval(v).elements() <= most_; }
   void leaf(const Equation&, Elements&) const;

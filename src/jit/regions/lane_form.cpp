@@ -13,7 +13,7 @@ namespace lane_forms {
 
 std::int64_t before(const Shape& s, int axis) {
   std::int64_t n = 1;
-  for (int d = 0; d < axis; ++d) n *= s[axis_index(d)];
+  for (int d = 0; d < axis; ++d) n *= s[d];
   return n;
 }
 
@@ -21,27 +21,25 @@ std::int64_t before(const Shape& s, int axis) {
 /// index is changed.
 int through(const GraphBody& g, const Equation& e, std::size_t k, int a) {
   const Shape &from = g.aval(e.inputs[k]).shape, &to = g.aval(e.outputs[0]).shape;
-  const std::int64_t extent = from[axis_index(a)];
-  const auto same = [&](int b) {
-    return b >= 0 && b < to.rank() && to[axis_index(b)] == extent ? b : -1;
-  };
+  const std::int64_t extent = from[a];
+  const auto same = [&](int b) { return b >= 0 && b < to.rank() && to[b] == extent ? b : -1; };
   if (is_elementwise(e.op)) return from == to ? a : -1;
   switch (e.op) {
     case Op::reshape:
       for (int b = 0; b < to.rank(); ++b)
-        if (to[axis_index(b)] == extent && before(to, b) == before(from, a)) return b;
+        if (to[b] == extent && before(to, b) == before(from, a)) return b;
       return -1;
     case Op::transpose: {
       const Axes& p = e.as<PermutationParams>().permutation;
       return static_cast<int>(std::find(p.begin(), p.end(), a) - p.begin());
     }
-    case Op::broadcast_in_dim: return same(e.as<BroadcastParams>().axes[axis_index(a)]);
+    case Op::broadcast_in_dim: return same(e.as<BroadcastParams>().axes[a]);
     case Op::concatenate: return e.as<AxisParams>().axis == a ? -1 : a;
     case Op::rev: return e.as<AxesParams>().axes.contains(a) ? -1 : a;
-    case Op::slice: return e.as<SliceParams>().stride[axis_index(a)] == 1 ? same(a) : -1;
+    case Op::slice: return e.as<SliceParams>().stride[a] == 1 ? same(a) : -1;
     case Op::pad: {
       const auto& p = e.as<PadParams>();
-      const auto d = axis_index(a);
+      const std::size_t d = a;
       return p.low[d] == 0 && p.high[d] == 0 && p.interior[d] == 0 ? a : -1;
     }
     case Op::dot_general: {
@@ -116,15 +114,15 @@ LaneAxes::LaneAxes(const GraphBody& g) : graph_(&g) {
 int LaneAxes::class_of(Var v, int axis) {
   std::size_t n = node(v, axis);
   while (parent_[n] != static_cast<int>(n)) {
-    parent_[n] = parent_[static_cast<std::size_t>(parent_[n])];
+    parent_[n] = parent_[parent_[n]];
     n = static_cast<std::size_t>(parent_[n]);
   }
   return static_cast<int>(n);
 }
 
 void LaneAxes::join(Var a, int axis, Var b, int other) {
-  if (graph_->aval(a).shape[axis_index(axis)] != graph_->aval(b).shape[axis_index(other)]) return;
-  parent_[static_cast<std::size_t>(class_of(a, axis))] = class_of(b, other);
+  if (graph_->aval(a).shape[axis] != graph_->aval(b).shape[other]) return;
+  parent_[class_of(a, axis)] = class_of(b, other);
 }
 
 void LaneAxes::choose(int of_class) {
@@ -269,8 +267,7 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
                                  const GraphBody& body, const ScanParams& p,
                                  const Vec<bool>& in_frame) {
   lanes.choose(number);
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   const Equation& e = alone.equations[0];
   LaneForm form;
   form.lane = alone;
@@ -295,8 +292,8 @@ std::optional<LaneForm> of_class(LaneAxes& lanes, int number, const GraphBody& a
     form.axes.push_back(axis < 0 ? -1 : axis + stacked);
     if (axis < 0) return true;
     const Shape& shape = alone.aval(outer).shape;
-    form.count = shape[axis_index(axis + stacked)];
-    form.lane.avals[static_cast<std::size_t>(outer)].shape = without(shape, axis + stacked);
+    form.count = shape[axis + stacked];
+    form.lane.avals[outer].shape = without(shape, axis + stacked);
     return !stacked || body.aval(inner).bytes() <= longest_row;
   };
   for (std::size_t i = 0; i < e.inputs.size(); ++i)
@@ -318,16 +315,15 @@ std::optional<LaneForm> lanes_of_scan(const GraphBody& alone, const RegisterLimi
   const GraphBody& body = *p.body;
   LaneAxes lanes(body);
   for (int i = 0; i < p.carries; ++i) {
-    const Var in = body.inputs[static_cast<std::size_t>(i)],
-              out = body.outputs[static_cast<std::size_t>(i)];
+    const Var in = body.inputs[i], out = body.outputs[i];
     for (int a = 0; a < body.aval(in).shape.rank(); ++a) lanes.join(in, a, out, a);
   }
   // The class with the most lanes.
   Vec<std::pair<std::int64_t, int>> candidates;
   for (int i = 0; i < p.carries; ++i) {
-    const Var v = body.inputs[static_cast<std::size_t>(i)];
+    const Var v = body.inputs[i];
     for (int a = 0; a < body.aval(v).shape.rank(); ++a) {
-      const std::pair<std::int64_t, int> c{body.aval(v).shape[axis_index(a)], lanes.class_of(v, a)};
+      const std::pair<std::int64_t, int> c{body.aval(v).shape[a], lanes.class_of(v, a)};
       if (c.first >= lane_forms::fewest &&
           std::find(candidates.begin(), candidates.end(), c) == candidates.end())
         candidates.push_back(c);

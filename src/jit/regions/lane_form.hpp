@@ -53,17 +53,15 @@ class LaneAxes {
   /// From now on, the lanes are this class.
   void choose(int of_class);
   /// Where the lanes are in a value; −1: nowhere, as it is the same for all.
-  int axis(Var v) const { return axis_[static_cast<std::size_t>(v)]; }
+  int axis(Var v) const { return axis_[v]; }
   /// Has the value several axes of the class?
-  bool ambiguous(Var v) const { return ambiguous_[static_cast<std::size_t>(v)]; }
+  bool ambiguous(Var v) const { return ambiguous_[v]; }
   Aval aval(Var v) const;
   /// An equation of the Graph for one lane, if lanes do not meet in it.
   std::optional<Equation> equation(const Equation&) const;
 
  private:
-  std::size_t node(Var v, int axis) const {
-    return static_cast<std::size_t>(first_[static_cast<std::size_t>(v)] + axis);
-  }
+  std::size_t node(Var v, int axis) const { return first_[v] + axis; }
 
   const GraphBody* graph_;
   Vec<int> first_, parent_, axis_;

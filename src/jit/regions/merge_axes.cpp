@@ -10,8 +10,6 @@ namespace vt::detail {
 
 namespace axis_merging {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 class Merger {
  public:
   Merger(const GraphBody& graph, Var v, int first) : from_(graph), outer_(graph), inner_(graph) {
@@ -19,7 +17,7 @@ class Merger {
     apart_ = outer != inner;
     outer_.choose(outer);
     inner_.choose(inner);
-    extent_ = graph.aval(v).shape[axis_index(first + 1)];
+    extent_ = graph.aval(v).shape[first + 1];
   }
 
   /// What `wanted` is in the Graph that result() gives.
@@ -36,8 +34,8 @@ class Merger {
         for (Var& v : one->inputs)
           if (has_both(v)) v = merged_value(v);
         for (Var& v : one->outputs) {
-          original_[at(v)] = false;
-          v = merged_[at(v)] = to_.fresh(merged_aval(v));
+          original_[v] = false;
+          v = merged_[v] = to_.fresh(merged_aval(v));
         }
         to_.equations.push_back(*std::move(one));
         continue;
@@ -46,7 +44,7 @@ class Merger {
       to_.equations.push_back(e);
     }
     for (Var v : from_.outputs) need_original(v);
-    return merged_[at(wanted)];
+    return merged_[wanted];
   }
   GraphBody& result() { return to_; }
 
@@ -60,7 +58,7 @@ class Merger {
 
   Aval merged_aval(Var v) const {
     Aval a = inner_.aval(v);
-    a.shape[axis_index(outer_.axis(v))] *= extent_;
+    a.shape[outer_.axis(v)] *= extent_;
     return a;
   }
 
@@ -74,7 +72,7 @@ class Merger {
       if (!has_both(v) && !has_none(v)) return std::nullopt;
     std::optional<Equation> one = inner_.equation(e);
     if (!one || !outer_.equation(e)) return std::nullopt;
-    const auto axis = axis_index(outer_.axis(e.outputs[0]));
+    const std::size_t axis = outer_.axis(e.outputs[0]);
     // What names its extent.
     if (e.op == Op::full) {
       FullParams p = one->as<FullParams>();
@@ -110,17 +108,17 @@ class Merger {
     to_.equations.push_back(std::move(e));
   }
   Var merged_value(Var v) {
-    Var& one = merged_[at(v)];
+    Var& one = merged_[v];
     if (one < 0) {
       one = to_.fresh(merged_aval(v));
       reshape(v, one);
     }
-    return merged_[at(v)];
+    return merged_[v];
   }
   void need_original(Var v) {
-    if (original_[at(v)]) return;
-    original_[at(v)] = true;
-    reshape(merged_[at(v)], v);
+    if (original_[v]) return;
+    original_[v] = true;
+    reshape(merged_[v], v);
   }
 
   const GraphBody& from_;

@@ -35,22 +35,22 @@ std::optional<OneLane> one_lane(const GraphBody& g, std::int64_t fewest) {
 GraphBody for_all_lanes(const OneLane& one, const GraphBody& regions) {
   GraphBody all = regions;
   const auto with_lanes = [&](Var v) {
-    Aval& a = all.avals[static_cast<std::size_t>(v)];
+    Aval& a = all.avals[v];
     a.shape.insert(a.shape.begin(), one.lanes);
   };
   Vec<bool> mapped(all.avals.size());
   for (std::size_t i = 0; i < all.inputs.size(); ++i) {
-    if (!one.mapped[static_cast<std::size_t>(one.graph.inputs[i])]) continue;
-    mapped[static_cast<std::size_t>(all.inputs[i])] = true;
+    if (!one.mapped[one.graph.inputs[i]]) continue;
+    mapped[all.inputs[i]] = true;
     with_lanes(all.inputs[i]);
   }
   for (Equation& e : all.equations) {
     if (e.op != Op::fused_region) continue;
     RegionParams p = e.as<RegionParams>();
     p.lanes.count = one.lanes;
-    for (Var v : e.inputs) p.lanes.mapped.push_back(mapped[static_cast<std::size_t>(v)]);
+    for (Var v : e.inputs) p.lanes.mapped.push_back(mapped[v]);
     for (Var v : e.outputs) {
-      mapped[static_cast<std::size_t>(v)] = true;
+      mapped[v] = true;
       with_lanes(v);
     }
     e.params = make_params(std::move(p));

@@ -19,8 +19,6 @@ namespace region_gain {
 
 const std::int64_t usual_elements = LaneForm().most_in_registers;
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 bool has_short_rows(const GraphBody& g, const Equation& e, std::size_t k,
                     const RegisterLimits& limits) {
   const Aval& from = g.aval(e.inputs[k]);
@@ -49,8 +47,7 @@ class Gain {
   explicit Gain(const LaneView& of) : of_(of) {}
 
   bool worth_it(std::span<const int> members) const {
-    const bool branches =
-        any_of(members, [&](int i) { return lanes_of(of_.graph.equations[at(i)]); });
+    const bool branches = any_of(members, [&](int i) { return lanes_of(of_.graph.equations[i]); });
     return (products_meet(members) && !plain_products(members)) ||
            (branches && members.size() >= 2) || in_short_rows(members) || computes_parts(members);
   }
@@ -62,14 +59,14 @@ class Gain {
     if (of_.most_elements > usual_elements || reads_what_nests_compute(members)) return false;
     int work = 0;
     for (int i : members) {
-      const Equation& e = of_.graph.equations[at(i)];
+      const Equation& e = of_.graph.equations[i];
       if (is_elementwise(e.op)) work += op_weight(e.op, of_.graph.aval(e.outputs[0]).dtype);
     }
     for (int i : members) {
-      const Equation& e = of_.graph.equations[at(i)];
+      const Equation& e = of_.graph.equations[i];
       const int k = operand_of_short_rows(of_.graph, e, of_.limits);
       if (k < 0) continue;
-      const std::int64_t row = of_.lanes.aval(e.inputs[axis_index(k)]).elements();
+      const std::int64_t row = of_.lanes.aval(e.inputs[k]).elements();
       const bool worth = e.op == Op::dot_general
                              ? work > 0 || (of_.lanes.aval(e.outputs[0]).elements() == 1 &&
                                             row < of_.limits.short_row / 2)
@@ -83,14 +80,14 @@ class Gain {
   // that is the same for many lanes?
   bool reads_what_nests_compute(std::span<const int> members) const {
     for (int i : members)
-      for (Var v : of_.graph.equations[at(i)].inputs) {
-        if (of_.lanes.axis(v) < 0 || of_.numbers[at(v)]) continue;
-        int m = of_.maker[at(v)];
-        while (m >= 0 && of_.graph.equations[at(m)].op == Op::reshape)
-          m = of_.maker[at(of_.graph.equations[at(m)].inputs[0])];
-        if (m < 0 || of_.in_region[at(m)] || std::binary_search(members.begin(), members.end(), m))
+      for (Var v : of_.graph.equations[i].inputs) {
+        if (of_.lanes.axis(v) < 0 || of_.numbers[v]) continue;
+        int m = of_.maker[v];
+        while (m >= 0 && of_.graph.equations[m].op == Op::reshape)
+          m = of_.maker[of_.graph.equations[m].inputs[0]];
+        if (m < 0 || of_.in_region[m] || std::binary_search(members.begin(), members.end(), m))
           continue;
-        const Op op = of_.graph.equations[at(m)].op;
+        const Op op = of_.graph.equations[m].op;
         if (is_elementwise(op) || family_of(op) == Family::shape || op == Op::iota ||
             op == Op::slice || op == Op::gather || op == Op::windows)
           return true;
@@ -107,14 +104,14 @@ class Gain {
     enum : char { given, computed, joined };  // joined: of such parts
     HashMap<int, char> kinds;                 // of members that are not given
     const auto kind_of = [&](Var v) {
-      const auto* known = kinds.find(of_.maker[at(v)]);
+      const auto* known = kinds.find(of_.maker[v]);
       return known == kinds.end() ? char{given} : known->second;
     };
     double work = 0, products = 0;
     int parts = 0;
     bool reduced = false;
     for (int m : members) {
-      const Equation& e = of_.graph.equations[at(m)];
+      const Equation& e = of_.graph.equations[m];
       char own = given;
       for (Var v : e.inputs) own = std::max(own, kind_of(v));
       if (is_elementwise(e.op)) {
@@ -140,8 +137,7 @@ class Gain {
   double terms(const Equation& e) const {
     const Aval& a = of_.graph.aval(e.inputs[0]);
     double all = static_cast<double>(of_.lanes.aval(e.outputs[0]).elements());
-    for (int axis : e.as<DotParams>().lhs_contract)
-      all *= static_cast<double>(a.shape[axis_index(axis)]);
+    for (int axis : e.as<DotParams>().lhs_contract) all *= static_cast<double>(a.shape[axis]);
     return all;
   }
 
@@ -151,7 +147,7 @@ class Gain {
   bool plain_products(std::span<const int> members) const {
     double plain = 0, all = 0;
     for (int i : members) {
-      const Equation& e = of_.graph.equations[at(i)];
+      const Equation& e = of_.graph.equations[i];
       if (e.op != Op::dot_general) continue;
       const auto& p = e.as<DotParams>();
       const Aval &a = of_.graph.aval(e.inputs[0]), &b = of_.graph.aval(e.inputs[1]);
@@ -174,9 +170,9 @@ class Gain {
     constexpr int none = -1, several = -2;
     HashMap<int, int> product;  // that a member depends on, if it does
     for (int m : members) {
-      int mine = of_.graph.equations[at(m)].op == Op::dot_general ? m : none;
-      for (Var v : of_.graph.equations[at(m)].inputs) {
-        const auto* theirs = product.find(of_.maker[at(v)]);
+      int mine = of_.graph.equations[m].op == Op::dot_general ? m : none;
+      for (Var v : of_.graph.equations[m].inputs) {
+        const auto* theirs = product.find(of_.maker[v]);
         if (theirs == product.end() || theirs->second == mine) continue;
         mine = mine == none ? theirs->second : several;
       }

@@ -74,7 +74,7 @@ class FitCheck {
   };
 
   static std::size_t carries_of(const Equation& e) {
-    if (e.op == Op::while_) return static_cast<std::size_t>(e.as<WhileParams>().carries);
+    if (e.op == Op::while_) return e.as<WhileParams>().carries;
     return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
   }
   static bool is_called(Op op) { return op == Op::recursive_call || op == Op::batched_call; }
@@ -95,7 +95,7 @@ class FitCheck {
     objects_.push_back({writable, false, 0});
     return {static_cast<int>(objects_.size()) - 1, 0, true};
   }
-  Object& object(ValuePlace p) { return objects_[static_cast<std::size_t>(p.object)]; }
+  Object& object(ValuePlace p) { return objects_[p.object]; }
   bool stale(ValuePlace p) { return p.object >= 0 && p.version != object(p).version; }
   void overwrite(ValuePlace p) {
     object(p).written = true;
@@ -143,15 +143,14 @@ class FitCheck {
     Vec<std::int64_t> held;
     KnownElements known;
   };
-  static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
   bool body(const GraphBody& g, const Vec<ValuePlace>& inputs, Vec<ValuePlace>& outputs) {
     Scope s(g, form_.most_in_registers);
-    for (std::size_t i = 0; i < inputs.size(); ++i) s.places[at(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) s.places[g.inputs[i]] = inputs[i];
     for (const Equation& e : g.equations)
       if (!equation(s, e)) return false;
     for (Var v : g.outputs) {
-      outputs.push_back(s.places[at(v)]);
+      outputs.push_back(s.places[v]);
       if (stale(outputs.back())) return false;
     }
     return true;
@@ -165,19 +164,19 @@ class FitCheck {
     Vec<ValuePlace> operands;
     int large = 0;
     for (Var v : e.inputs) {
-      operands.push_back(s.places[at(v)]);
+      operands.push_back(s.places[v]);
       if (stale(operands.back())) return false;  // overwritten meanwhile
       large += operands.back().object >= 0;
     }
     if (may_be_register_kernel(e.op) || recurs) {
       Vec<ValuePlace> results;
       if (!control(g, e, operands, results, false)) return false;
-      for (std::size_t i = 0; i < results.size(); ++i) s.places[at(e.outputs[i])] = results[i];
+      for (std::size_t i = 0; i < results.size(); ++i) s.places[e.outputs[i]] = results[i];
       return true;
     }
     const std::int64_t operations = s.known.add(e);
     const Aval& out = g.aval(e.outputs[0]);
-    ValuePlace& result = s.places[at(e.outputs[0])];
+    ValuePlace& result = s.places[e.outputs[0]];
     if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
       result = place_for(out, false);
       spend(in_registers(out) ? out.elements() : 1);
@@ -192,8 +191,8 @@ class FitCheck {
           e.op == Op::full || e.op == Op::iota ||
           (is_cheap && none_of(operands, [](const ValuePlace& p) { return !p.number; }));
       std::int64_t read = 0;
-      for (Var v : e.inputs) read += s.held[at(v)];
-      std::int64_t& held = s.held[at(e.outputs[0])];
+      for (Var v : e.inputs) read += s.held[v];
+      std::int64_t& held = s.held[e.outputs[0]];
       if (operations == 0) held = std::min(held, read);
       return result.number || small(s, e, operations, s.known.knows_places(e));
     }
@@ -234,7 +233,7 @@ class FitCheck {
       case Op::broadcast_in_dim: fits = shape_of(0).elements() == 1; break;
       case Op::concatenate: {
         Shape part = out.shape;
-        ++part[static_cast<std::size_t>(e.as<AxisParams>().axis)];
+        ++part[e.as<AxisParams>().axis];
         fits = is_run(out.shape, part);  // one part after the other
         break;
       }
@@ -274,10 +273,10 @@ class FitCheck {
   bool small(const Scope& s, const Equation& e, std::int64_t left, bool places_known) {
     const GraphBody& g = s.graph;
     const std::int64_t n = g.aval(e.outputs[0]).elements();
-    std::int64_t operands = 0, largest = s.held[at(e.outputs[0])];
+    std::int64_t operands = 0, largest = s.held[e.outputs[0]];
     for (Var v : e.inputs) {
       operands += g.aval(v).elements();
-      largest = std::max(largest, s.held[at(v)]);
+      largest = std::max(largest, s.held[v]);
     }
     if (largest > limits_.of_a_lane && family_of(e.op) != Family::shape && e.op != Op::slice)
       return false;
@@ -297,8 +296,7 @@ class FitCheck {
       }
       case Family::cumulative: {
         const DType d = g.aval(e.outputs[0]).dtype;
-        const std::int64_t length =
-            g.aval(e.outputs[0]).shape[static_cast<std::size_t>(e.as<CumulativeParams>().axis)];
+        const std::int64_t length = g.aval(e.outputs[0]).shape[e.as<CumulativeParams>().axis];
         const RunningOp step(e.op, d, length);
         spend(operands * (step.compensated ? 10 : step.dtype == d ? 1 : 5));
         return RunningOp::has_code(e.op, d);
@@ -337,7 +335,7 @@ class FitCheck {
   bool called(const Equation& e, Vec<ValuePlace>& results) {
     const int number = number_of(form_.functions, e);
     if (number < 0) return false;
-    const GraphBody& g = *form_.functions[static_cast<std::size_t>(number)].body;
+    const GraphBody& g = *form_.functions[number].body;
     if (any_of(g.outputs, [&](Var v) { return !in_registers(g.aval(v)); })) return false;
     results.resize(e.outputs.size());
     spend(static_cast<std::int64_t>(g.inputs.size() + g.outputs.size()));
@@ -376,7 +374,7 @@ class FitCheck {
     results = *first;
     for (int k : written) {
       if (none_of(results, [&](const ValuePlace& p) { return p.object == k; })) return false;
-      ++objects_[static_cast<std::size_t>(k)].version;
+      ++objects_[k].version;
     }
     for (ValuePlace& p : results)
       if (p.object >= 0) p.version = object(p).version;
@@ -487,16 +485,14 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than, const Vec<bool>&
   Vec<bool> known(g.avals.size());
   const Vec<bool> unset = unset_arrays(g, in_frame);
   return any_of(g.equations, [&](const Equation& e) {
-    if (family_of(e.op) == Family::leaf) known[static_cast<std::size_t>(e.outputs[0])] = true;
+    if (family_of(e.op) == Family::leaf) known[e.outputs[0]] = true;
     const bool by_indices = e.op == Op::gather || is_scatter(e.op);
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
-                       (by_indices && !known[static_cast<std::size_t>(e.inputs[1])]);
-    if (picks && !unset[static_cast<std::size_t>(e.inputs[0])] &&
-        g.aval(e.inputs[0]).elements() > more_than)
-      return true;
+                       (by_indices && !known[e.inputs[1]]);
+    if (picks && !unset[e.inputs[0]] && g.aval(e.inputs[0]).elements() > more_than) return true;
     Vec<bool> given;
     if (e.op == Op::while_)
-      for (Var v : e.inputs) given.push_back(unset[static_cast<std::size_t>(v)]);
+      for (Var v : e.inputs) given.push_back(unset[v]);
     return any_of(bodies_of(e.params),
                   [&](const GraphRef& body) { return picks_elements(*body, more_than, given); });
   });
@@ -586,14 +582,12 @@ bool recursions_fit(const GraphBody& g, std::int64_t lanes, const CalledRef& nam
 
 Vec<bool> unset_arrays(const GraphBody& g, const Vec<bool>& given) {
   Vec<bool> unset(g.avals.size());
-  const auto at = [](Var v) { return static_cast<std::size_t>(v); };
-  for (std::size_t i = 0; i < given.size(); ++i) unset[at(g.inputs[i])] = given[i];
+  for (std::size_t i = 0; i < given.size(); ++i) unset[g.inputs[i]] = given[i];
   for (const Equation& e : g.equations) {
-    if (is_unset(e)) unset[at(e.outputs[0])] = true;
-    if (e.op == Op::dynamic_update_slice) unset[at(e.outputs[0])] = unset[at(e.inputs[0])];
+    if (is_unset(e)) unset[e.outputs[0]] = true;
+    if (e.op == Op::dynamic_update_slice) unset[e.outputs[0]] = unset[e.inputs[0]];
     if (e.op != Op::while_) continue;
-    for (std::size_t k = 0; k < e.outputs.size(); ++k)
-      unset[at(e.outputs[k])] = unset[at(e.inputs[k])];
+    for (std::size_t k = 0; k < e.outputs.size(); ++k) unset[e.outputs[k]] = unset[e.inputs[k]];
   }
   return unset;
 }
@@ -619,12 +613,10 @@ Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<in
                                                 const Equation& e) {
   Vec<std::optional<std::int64_t>> known(e.inputs.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const int made = maker[static_cast<std::size_t>(e.inputs[i])];
+    const int made = maker[e.inputs[i]];
     const DType d = g.aval(e.inputs[i]).dtype;
-    if (made < 0 || g.equations[static_cast<std::size_t>(made)].op != Op::full || !is_int(d))
-      continue;
-    const Scalar value =
-        g.equations[static_cast<std::size_t>(made)].as<FullParams>().value.converted(d);
+    if (made < 0 || g.equations[made].op != Op::full || !is_int(d)) continue;
+    const Scalar value = g.equations[made].as<FullParams>().value.converted(d);
     known[i] = is_unsigned(d) ? static_cast<std::int64_t>(value.natural) : value.integer;
   }
   return known;
@@ -646,7 +638,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   if (lanes) {
     form.count = lanes.count;
     const auto first_axis = [&](Var v) {
-      Shape& shape = form.lane.avals[static_cast<std::size_t>(v)].shape;
+      Shape& shape = form.lane.avals[v].shape;
       shape.erase(shape.begin());
       return 0;
     };

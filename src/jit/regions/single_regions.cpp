@@ -29,8 +29,6 @@ constexpr std::int64_t most_of_derivatives = 20000, most_of_sparse = 70000, most
 /// Of a region: an address each.
 constexpr std::size_t most_buffers = 1000;
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 GraphBody compacted(const GraphBody&);
 
 class Former {
@@ -48,22 +46,22 @@ class Former {
     Vec<Piece> formed;
     for (const Vec<int>& stage : stages()) {
       for (int i : stage)
-        if (!inside_[at(i)]) with.equations.push_back(graph_.equations[at(i)]);
+        if (!inside_[i]) with.equations.push_back(graph_.equations[i]);
       Piece piece;
       const auto close = [&] {
         if (std::optional<Equation> region = region_of(piece, &steps_of)) {
           with.equations.push_back(std::move(*region));
           formed.push_back(std::move(piece));
         } else {
-          for (int i : piece.members) with.equations.push_back(graph_.equations[at(i)]);
+          for (int i : piece.members) with.equations.push_back(graph_.equations[i]);
         }
         piece = {};
       };
       for (int i : stage) {
-        if (!inside_[at(i)]) continue;
-        if (piece.operations + operations_[at(i)] > most) close();
+        if (!inside_[i]) continue;
+        if (piece.operations + operations_[i] > most) close();
         piece.members.push_back(i);
-        piece.operations += operations_[at(i)];
+        piece.operations += operations_[i];
       }
       if (!piece.members.empty()) close();
     }
@@ -141,10 +139,10 @@ class Former {
     maker_.assign(graph_.avals.size(), -1);
     reads_.assign(graph_.avals.size(), 0);
     for (std::size_t i = 0; i < count; ++i) {
-      for (Var v : graph_.equations[i].outputs) maker_[at(v)] = static_cast<int>(i);
-      for (Var v : graph_.equations[i].inputs) ++reads_[at(v)];
+      for (Var v : graph_.equations[i].outputs) maker_[v] = static_cast<int>(i);
+      for (Var v : graph_.equations[i].inputs) ++reads_[v];
     }
-    for (Var v : graph_.outputs) ++reads_[at(v)];
+    for (Var v : graph_.outputs) ++reads_[v];
     inside_.assign(count, false);
     operations_.assign(count, 0);
     in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
@@ -171,7 +169,7 @@ class Former {
       if (calls_recursion(one)) return false;
       const std::optional<LaneForm> form = register_form(one, frame_, limits_);
       return form && !*form &&
-             (fits_alone(e) || any_of(e.inputs, [&](Var v) { return bool{in_frame_[at(v)]}; }));
+             (fits_alone(e) || any_of(e.inputs, [&](Var v) { return bool{in_frame_[v]}; }));
     }
     if (!all_small(e.outputs)) return false;
     switch (family_of(e.op)) {
@@ -242,14 +240,14 @@ class Former {
       body->equations.push_back(std::move(e));
     };
     for (int i : piece)
-      for (Var v : graph_.equations[at(i)].inputs) ++read_inside[v];
+      for (Var v : graph_.equations[i].inputs) ++read_inside[v];
     for (int i : piece) {
-      const Equation& e = graph_.equations[at(i)];
+      const Equation& e = graph_.equations[i];
       for (Var v : e.inputs) {
         if (names.contains(v)) continue;
-        const int made = maker_[at(v)];
-        if (made >= 0 && is_number(graph_.equations[at(made)])) {
-          add(graph_.equations[at(made)]);
+        const int made = maker_[v];
+        if (made >= 0 && is_number(graph_.equations[made])) {
+          add(graph_.equations[made]);
           continue;
         }
         from_outside.push_back(v);
@@ -261,13 +259,13 @@ class Former {
     }
     Vec<Var> results;
     for (int i : piece)
-      for (Var v : graph_.equations[at(i)].outputs) {
+      for (Var v : graph_.equations[i].outputs) {
         const auto* inside = read_inside.find(v);
-        if (reads_[at(v)] == (inside == read_inside.end() ? 0 : inside->second)) continue;
+        if (reads_[v] == (inside == read_inside.end() ? 0 : inside->second)) continue;
         results.push_back(v);
         body->outputs.push_back(inner(v));
       }
-    if (any_of(results, [&](Var v) { return bool{in_frame_[at(v)]}; })) return std::nullopt;
+    if (any_of(results, [&](Var v) { return bool{in_frame_[v]}; })) return std::nullopt;
     // Nobody asks; or too many do.
     if (results.empty() || from_outside.size() + results.size() > most_buffers) return std::nullopt;
     if (steps_of && !saves_steps({of}, (*steps_of)(*body), 1)) return std::nullopt;
@@ -275,7 +273,7 @@ class Former {
     whole.inputs.assign(from_outside.begin(), from_outside.end());
     whole.outputs.assign(results.begin(), results.end());
     for (int i : piece)
-      if (graph_.equations[at(i)].where.file) whole.where = graph_.equations[at(i)].where;
+      if (graph_.equations[i].where.file) whole.where = graph_.equations[i].where;
     if (!register_form(alone(graph_, whole), frame_, limits_)) return std::nullopt;
     return whole;
   }
@@ -304,18 +302,18 @@ class Former {
   /// Made again in each region that reads it: no memory is read for it.
   bool is_number(const Equation& e) const {
     return family_of(e.op) == Family::leaf && e.op != Op::input &&
-           (is_small(e.outputs[0]) || in_frame_[at(e.outputs[0])]);
+           (is_small(e.outputs[0]) || in_frame_[e.outputs[0]]);
   }
 
   // What only moves elements for a reader outside: a kernel does it as it reads.
   void leave_copies_outside() {
     Vec<bool> read(graph_.avals.size());
-    for (Var v : graph_.outputs) read[at(v)] = true;
+    for (Var v : graph_.outputs) read[v] = true;
     for (std::size_t i = inside_.size(); i-- > 0;) {
       const Equation& e = graph_.equations[i];
       const bool moves = family_of(e.op) == Family::shape || e.op == Op::slice;
-      if (moves && !read[at(e.outputs[0])]) inside_[i] = false;
-      for (Var v : e.inputs) read[at(v)] = read[at(v)] || inside_[i];
+      if (moves && !read[e.outputs[0]]) inside_[i] = false;
+      for (Var v : e.inputs) read[v] = read[v] || inside_[i];
     }
   }
 
@@ -325,12 +323,12 @@ class Former {
     Vec<Vec<int>> all;
     for (std::size_t i = 0; i < stage.size(); ++i) {
       for (Var v : graph_.equations[i].inputs) {
-        if (maker_[at(v)] < 0) continue;
-        const auto m = static_cast<std::size_t>(maker_[at(v)]);
+        if (maker_[v] < 0) continue;
+        const std::size_t m = maker_[v];
         stage[i] = std::max(stage[i], stage[m] + (inside_[m] && !inside_[i]));
       }
-      if (at(stage[i]) >= all.size()) all.resize(at(stage[i]) + 1);
-      all[at(stage[i])].push_back(static_cast<int>(i));
+      if (static_cast<std::size_t>(stage[i]) >= all.size()) all.resize(stage[i] + 1);
+      all[stage[i]].push_back(static_cast<int>(i));
     }
     return all;
   }
@@ -350,25 +348,25 @@ class Former {
 /// Without equations and values that nothing reads.
 GraphBody compacted(const GraphBody& g) {
   Vec<bool> read(g.avals.size());
-  for (Var v : g.outputs) read[at(v)] = true;
+  for (Var v : g.outputs) read[v] = true;
   Vec<bool> kept(g.equations.size());
   for (std::size_t i = g.equations.size(); i-- > 0;) {
     const Equation& e = g.equations[i];
-    kept[i] = any_of(e.outputs, [&](Var v) { return read[at(v)]; });
-    for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[i];
+    kept[i] = any_of(e.outputs, [&](Var v) { return read[v]; });
+    for (Var v : e.inputs) read[v] = read[v] || kept[i];
   }
   GraphBody to;
   Vec<Var> names(g.avals.size(), -1);
-  const auto renamed = [&](Var v) { return names[at(v)] = to.fresh(g.aval(v)); };
+  const auto renamed = [&](Var v) { return names[v] = to.fresh(g.aval(v)); };
   for (Var v : g.inputs) to.inputs.push_back(renamed(v));
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (!kept[i]) continue;
     Equation e = g.equations[i];
-    for (Var& v : e.inputs) v = names[at(v)];
+    for (Var& v : e.inputs) v = names[v];
     for (Var& v : e.outputs) v = renamed(v);
     to.equations.push_back(std::move(e));
   }
-  for (Var v : g.outputs) to.outputs.push_back(names[at(v)]);
+  for (Var v : g.outputs) to.outputs.push_back(names[v]);
   return to;
 }
 

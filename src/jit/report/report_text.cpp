@@ -109,8 +109,7 @@ Vec<bool> chosen(const Report& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     order.push_back(i);
     auto outer = static_cast<std::ptrdiff_t>(i) - 1;
-    while (outer >= 0 && steps[static_cast<std::size_t>(outer)].depth >= steps[i].depth)
-      outer = around[static_cast<std::size_t>(outer)];
+    while (outer >= 0 && steps[outer].depth >= steps[i].depth) outer = around[outer];
     around[i] = outer;
   }
   const auto weight = [&](std::size_t i) { return steps[i].bytes + steps[i].work; };
@@ -120,8 +119,7 @@ Vec<bool> chosen(const Report& steps) {
   std::size_t count = 1;
   for (std::size_t i : order) {
     Vec<std::size_t> more;
-    for (auto k = static_cast<std::ptrdiff_t>(i); k >= 0 && !shown[static_cast<std::size_t>(k)];
-         k = around[static_cast<std::size_t>(k)])
+    for (auto k = static_cast<std::ptrdiff_t>(i); k >= 0 && !shown[k]; k = around[k])
       more.push_back(static_cast<std::size_t>(k));
     if (count + more.size() > screen_lines - 1) continue;
     for (std::size_t k : more) shown[k] = true;

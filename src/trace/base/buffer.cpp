@@ -95,7 +95,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     if (bytes > most) refuse(bytes, what);
     if (small) {
-      auto& blocks = classes_[static_cast<std::size_t>(class_of(bytes))];
+      auto& blocks = classes_[class_of(bytes)];
       if (!blocks.empty()) {
         void* block = blocks.back();
         blocks.pop_back();
@@ -144,8 +144,7 @@ class Pool {
     if (cached_ + capacity > most) drop_cache();
     if (capacity > most) return system_free(block, capacity);
     try {
-      if (capacity <= small_limit)
-        classes_[static_cast<std::size_t>(class_of(capacity))].push_back(block);
+      if (capacity <= small_limit) classes_[class_of(capacity)].push_back(block);
       else large_.push_back({capacity, block});
     } catch (const std::bad_alloc&) {
       return system_free(block, capacity);
@@ -185,7 +184,7 @@ class Pool {
   }
   void drop_cache() {
     for (int c = 0; c < class_count; ++c) {
-      auto& blocks = classes_[static_cast<std::size_t>(c)];
+      auto& blocks = classes_[c];
       for (void* block : blocks) system_free(block, class_size(c));
       blocks = {};
     }

@@ -17,7 +17,7 @@ namespace vt::detail {
 
 template <std::integral T>
 std::size_t key_hash(T key) {
-  return static_cast<std::size_t>(key);
+  return key;
 }
 inline std::size_t key_hash(const void* key) { return std::bit_cast<std::size_t>(key) >> 4; }
 inline std::size_t key_hash(const std::string& key) { return std::hash<std::string_view>()(key); }

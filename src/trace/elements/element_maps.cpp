@@ -39,7 +39,7 @@ Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
   const Shape &to = g.aval(e.outputs[0]).shape, &from = g.aval(e.inputs[0]).shape;
   const std::int64_t count = to.elements();
   Vec<std::int64_t> sources, source(from.size()), index(to.size());
-  sources.reserve(static_cast<std::size_t>(count));
+  sources.reserve(count);
   const auto advance = [&] {
     for (std::size_t d = to.size(); d-- > 0; index[d] = 0)
       if (++index[d] < to[d]) return;
@@ -49,11 +49,11 @@ Vec<std::int64_t> source_elements(const GraphBody& g, const Equation& e) {
     switch (e.op) {
       case Op::transpose:
         for (std::size_t d = 0; d < to.size(); ++d)
-          source[static_cast<std::size_t>(e.as<PermutationParams>().permutation[d])] = index[d];
+          source[e.as<PermutationParams>().permutation[d]] = index[d];
         break;
       case Op::broadcast_in_dim:
         for (std::size_t d = 0; d < from.size(); ++d) {
-          const std::int64_t i = index[static_cast<std::size_t>(e.as<BroadcastParams>().axes[d])];
+          const std::int64_t i = index[e.as<BroadcastParams>().axes[d]];
           source[d] = from[d] == 1 ? 0 : i;
         }
         break;
@@ -98,7 +98,7 @@ Vec<std::int64_t> reduced_elements(const Shape& shape, const Axes& axes) {
 }
 
 AxisRuns::AxisRuns(const Shape& shape, int axis)
-    : length(shape[static_cast<std::size_t>(axis)]), step(small_arrays::distance(shape, axis)) {
+    : length(shape[axis]), step(small_arrays::distance(shape, axis)) {
   count = length == 0 ? 0 : shape.elements() / length;
 }
 
@@ -118,10 +118,9 @@ SmallProduct::SmallProduct(const GraphBody& g, const Equation& e) {
   const auto& p = e.as<DotParams>();
   const Shape &lhs = g.aval(e.inputs[0]).shape, &rhs = g.aval(e.inputs[1]).shape;
   const auto axis = [&](int of_lhs, int of_rhs) {
-    return Axis{
-        of_lhs >= 0 ? lhs[static_cast<std::size_t>(of_lhs)] : rhs[static_cast<std::size_t>(of_rhs)],
-        of_lhs >= 0 ? small_arrays::distance(lhs, of_lhs) : 0,
-        of_rhs >= 0 ? small_arrays::distance(rhs, of_rhs) : 0};
+    return Axis{of_lhs >= 0 ? lhs[of_lhs] : rhs[of_rhs],
+                of_lhs >= 0 ? small_arrays::distance(lhs, of_lhs) : 0,
+                of_rhs >= 0 ? small_arrays::distance(rhs, of_rhs) : 0};
   };
   for (std::size_t k = 0; k < p.lhs_batch.size(); ++k)
     outer_.push_back(axis(p.lhs_batch[k], p.rhs_batch[k]));
@@ -163,14 +162,12 @@ IndexedElement gathered_element(const GraphBody& g, const Equation& e, std::int6
   std::size_t next = 0;
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (!p.collapsed_slice_dims.contains(axis) && !p.operand_batching_dims.contains(axis))
-      r.fixed[static_cast<std::size_t>(axis)] = in_window[next++];
+      r.fixed[axis] = in_window[next++];
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] =
-        leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    r.fixed[p.operand_batching_dims[k]] = leading[p.indices_batching_dims[k]];
   for (int axis : p.start_index_map) {
     r.moved.push_back(axis);
-    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] -
-                        p.slice_sizes[static_cast<std::size_t>(axis)]);
+    r.at_most.push_back(shape[axis] - p.slice_sizes[axis]);
   }
   return r;
 }
@@ -189,17 +186,15 @@ IndexedElement scattered_element(const GraphBody& g, const Equation& e, std::int
   std::size_t next = 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (p.inserted_window_dims.contains(axis) || p.operand_batching_dims.contains(axis)) continue;
-    const auto from = static_cast<std::size_t>(p.update_window_dims[next++]);
-    r.fixed[static_cast<std::size_t>(axis)] = index[from];
-    sizes[static_cast<std::size_t>(axis)] = updates[from];
+    const std::size_t from = p.update_window_dims[next++];
+    r.fixed[axis] = index[from];
+    sizes[axis] = updates[from];
   }
   for (std::size_t k = 0; k < p.operand_batching_dims.size(); ++k)
-    r.fixed[static_cast<std::size_t>(p.operand_batching_dims[k])] =
-        leading[static_cast<std::size_t>(p.indices_batching_dims[k])];
+    r.fixed[p.operand_batching_dims[k]] = leading[p.indices_batching_dims[k]];
   for (int axis : p.scatter_dims_to_operand_dims) {
     r.moved.push_back(axis);
-    r.at_most.push_back(shape[static_cast<std::size_t>(axis)] -
-                        sizes[static_cast<std::size_t>(axis)]);
+    r.at_most.push_back(shape[axis] - sizes[axis]);
   }
   return r;
 }

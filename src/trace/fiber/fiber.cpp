@@ -169,7 +169,7 @@ void restart_fiber(Fiber* fiber, void* argument) {
 }
 
 Fiber* make_fiber(std::size_t stack_bytes, void (*body)(void*), void* argument) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = ::sysconf(_SC_PAGESIZE);
   stack_bytes = (stack_bytes + page - 1) / page * page;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE

@@ -13,7 +13,7 @@ using complex_functions::C;
 // Frame::widened gives c128 elements, which are what std::complex<double> is.
 const C* numbers(const BufferRef& buffer) { return buffer->as<const C>(); }
 
-std::size_t count_of(const Aval& a) { return static_cast<std::size_t>(a.elements()); }
+std::size_t count_of(const Aval& a) { return a.elements(); }
 
 /// A result to fill with doubles or complex doubles.
 template <class W>
@@ -170,7 +170,7 @@ template <class State>
 void cumulative(Frame& frame) {
   const auto& params = frame.params<CumulativeParams>();
   const Shape& shape = frame.in().shape;
-  const auto axis = static_cast<std::size_t>(params.axis);
+  const std::size_t axis = params.axis;
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis],
                      rows = n == 0 ? 0 : shape.elements() / n;
   const std::int64_t step = params.reverse ? -inner : inner,

@@ -38,8 +38,7 @@ inline void store_results(Frame& frame, std::size_t first, std::int64_t at, std:
 }
 
 inline std::size_t chosen(const CondParams& p, std::int32_t index) {
-  return static_cast<std::size_t>(
-      std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(p.branches.size()) - 1));
+  return std::clamp<std::int64_t>(index, 0, static_cast<std::int64_t>(p.branches.size()) - 1);
 }
 
 void cond(Frame& frame) {
@@ -61,7 +60,7 @@ void cond(Frame& frame) {
 
 void batched_call(Frame& frame) {
   const auto& p = frame.params<BatchedCallParams>();
-  const auto lanes = static_cast<std::size_t>(p.lanes.count);
+  const std::size_t lanes = p.lanes.count;
   // The results of all lanes; sums are those of arrays over their first axis.
   GraphBody sums;
   Vec<BufferRef> all;
@@ -119,7 +118,7 @@ inline void run_while(const WhileParams& p, Vec<BufferRef>& values) {
 
 void while_loop(Frame& frame) {
   const auto& p = frame.params<WhileParams>();
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   if (!p.lanes) {
     Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
     run_while(p, values);
@@ -138,8 +137,7 @@ void while_loop(Frame& frame) {
 
 void scan(Frame& frame) {
   const auto& p = frame.params<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   Vec<BufferRef> values(frame.inputs.begin(), frame.inputs.end());
   for (std::size_t i = carries; i < frame.outputs.size(); ++i) frame.make_bytes(i);
   for (std::int64_t iteration = 0; iteration < p.length; ++iteration) {

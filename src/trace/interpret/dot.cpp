@@ -27,8 +27,8 @@ Packed pack(const Frame& frame, std::size_t operand, const Axes& batch, const Ax
   Packed packed;
   Shape dims, strides;
   auto take = [&](int axis, std::int64_t& size) {
-    dims.push_back(shape[static_cast<std::size_t>(axis)]);
-    strides.push_back(own[static_cast<std::size_t>(axis)]);
+    dims.push_back(shape[axis]);
+    strides.push_back(own[axis]);
     size *= dims.back();
   };
   for (int axis : batch) take(axis, packed.batch);
@@ -138,8 +138,7 @@ void product(Frame& frame, const ConvParams& p) {
   Shape out;
   for (std::size_t d = 0; d < left.size(); ++d) out.push_back(result[first + d]);
   const std::int64_t contracted = picked(a, p.dot.lhs_contract).elements(), places = out.elements();
-  BufferRef results =
-      frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(dtype)));
+  BufferRef results = frame.scratch(frame.out().elements() * size_of(wide_of(dtype)));
   for (std::int64_t o = 0; o < places; ++o) {
     const Vec<Meeting> at = meetings(p, left, right, out, o, contracted);
     const std::int64_t start = o * rhs.free;

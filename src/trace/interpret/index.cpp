@@ -13,7 +13,7 @@ namespace vt::detail::interp_index {
 /// Index operands of any integer dtype as int64; what does not fit is as far out as can be.
 Vec<std::int64_t> indices_of(const Frame& frame, std::size_t i) {
   if (!is_int(frame.in(i).dtype)) refuse_dtype(frame);
-  Vec<std::int64_t> indices(static_cast<std::size_t>(frame.in(i).elements()));
+  Vec<std::int64_t> indices(frame.in(i).elements());
   convert_elements(frame.bytes(i), frame.in(i).dtype, indices.data(), DType::i64, indices.size());
   if (frame.in(i).dtype == DType::u64)
     for (auto& index : indices)
@@ -79,12 +79,12 @@ struct Windows {
     const Vec<std::int64_t> components = indices_of(frame, 1);
     for (std::size_t i = 0; i + 1 < indices.size(); ++i) leading.push_back(indices[i]);
     const Shape leading_strides = row_major_strides(leading);
-    starts.resize(static_cast<std::size_t>(leading.elements()));
+    starts.resize(leading.elements());
     for (std::size_t v = 0; v < starts.size(); ++v) {
       std::int64_t start = 0;
       bool inside = true;
       for (std::size_t k = 0; k < axes.size(); ++k) {
-        const auto axis = static_cast<std::size_t>(axes[k]);
+        const std::size_t axis = axes[k];
         const std::int64_t index = components[v * axes.size() + k],
                            last = operand[axis] - sizes[axis];
         inside = inside && index >= 0 && index <= last;
@@ -93,10 +93,10 @@ struct Windows {
             std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(last, 0)) * strides[axis];
       }
       for (std::size_t k = 0; k < operand_batching.size(); ++k) {
-        const auto own = static_cast<std::size_t>(indices_batching[k]);
+        const std::size_t own = indices_batching[k];
         const std::int64_t index =
             static_cast<std::int64_t>(v) / leading_strides[own] % leading[own];
-        start += index * strides[static_cast<std::size_t>(operand_batching[k])];
+        start += index * strides[operand_batching[k]];
       }
       starts[v] = inside || mode == IndexMode::clip ? start : dropped;
     }
@@ -117,7 +117,7 @@ struct Steps {
       if (window_axes.contains(a)) {
         while (skipped.contains(operand_axis) || batching.contains(operand_axis)) ++operand_axis;
         vector.push_back(0);
-        window.push_back(strides[static_cast<std::size_t>(operand_axis++)]);
+        window.push_back(strides[operand_axis++]);
       } else {
         vector.push_back(leading_strides[next_leading++]);
         window.push_back(0);
@@ -130,9 +130,9 @@ struct Steps {
 /// updates, in row-major order.
 Vec<std::int64_t> positions_of(const Shape& shape, const Windows& windows, const Steps& steps) {
   Vec<std::int64_t> positions;
-  positions.reserve(static_cast<std::size_t>(shape.elements()));
+  positions.reserve(shape.elements());
   walk(shape, 0, steps.vector, 0, steps.window, [&](std::int64_t vector, std::int64_t offset) {
-    const std::int64_t start = windows.starts[static_cast<std::size_t>(vector)];
+    const std::int64_t start = windows.starts[vector];
     positions.push_back(start == Windows::dropped ? Windows::dropped : start + offset);
   });
   return positions;
@@ -162,8 +162,7 @@ Vec<std::int64_t> update_positions(const Frame& frame) {
   for (int a = 0; a < operand.rank(); ++a) {
     const bool single =
         params.inserted_window_dims.contains(a) || params.operand_batching_dims.contains(a);
-    sizes.push_back(
-        single ? 1 : updates[static_cast<std::size_t>(params.update_window_dims[next_window++])]);
+    sizes.push_back(single ? 1 : updates[params.update_window_dims[next_window++]]);
   }
   const Windows windows(frame, sizes, params.scatter_dims_to_operand_dims,
                         params.operand_batching_dims, params.indices_batching_dims, params.mode);
@@ -246,8 +245,7 @@ void rows_add(Frame& frame) {
   std::int64_t row = parts;
   for (std::size_t k = 1; k < frame.in().shape.size(); ++k) row *= frame.in().shape[k];
   for (std::size_t i = 0; i < p.extents.size(); ++i) {
-    BufferRef sums =
-        frame.scratch(static_cast<std::size_t>(frame.out(i).elements()) * size_of(wide_of(d)));
+    BufferRef sums = frame.scratch(frame.out(i).elements() * size_of(wide_of(d)));
     with_wide_type(is_complex(d) ? DType::f64 : d, [&](auto tag) {
       using W = decltype(tag);
       const W* in = wide->as<const W>();

@@ -228,7 +228,7 @@ BufferRef Frame::scratch(std::size_t bytes) const {
 BufferRef Frame::widened(std::size_t i) const {
   const DType own = in(i).dtype, wide = wide_of(own);
   if (own == wide) return inputs[i];
-  const auto n = static_cast<std::size_t>(in(i).elements());
+  const std::size_t n = in(i).elements();
   BufferRef buffer = scratch(n * size_of(wide));
   convert_elements(inputs[i]->data, own, buffer->data, wide, n);
   return buffer;
@@ -241,8 +241,7 @@ void Frame::narrow(BufferRef wide, std::size_t i) {
     return;
   }
   void* target = make_bytes(i);
-  convert_elements(wide->data, wide_of(own), target, own,
-                   static_cast<std::size_t>(out(i).elements()));
+  convert_elements(wide->data, wide_of(own), target, own, out(i).elements());
 }
 
 void refuse_dtype(const Frame& frame) {
@@ -275,15 +274,14 @@ Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inpu
   Vec<BufferRef> values(graph.avals.size());
   Vec<std::uint32_t> uses(graph.avals.size(), 0);
   for (const Equation& equation : graph.equations)
-    for (Var v : equation.inputs) ++uses[static_cast<std::size_t>(v)];
-  for (Var v : graph.outputs) ++uses[static_cast<std::size_t>(v)];
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+    for (Var v : equation.inputs) ++uses[v];
+  for (Var v : graph.outputs) ++uses[v];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
 
   SmallVec<BufferRef, 4> operands;
   for (const Equation& equation : graph.equations) {
     operands.clear();
-    for (Var v : equation.inputs) operands.push_back(values[static_cast<std::size_t>(v)]);
+    for (Var v : equation.inputs) operands.push_back(values[v]);
     Frame frame(equation, graph, {operands.data(), operands.size()});
     interp::run(frame);
     constexpr std::size_t bytes_of_a_step = 64;
@@ -291,15 +289,15 @@ Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inpu
       steps_left -= made ? static_cast<std::int64_t>(made->bytes / bytes_of_a_step) : 0;
     if (--steps_left < 0) throw InterpreterBudget::Exceeded();
     for (Var v : equation.inputs)
-      if (--uses[static_cast<std::size_t>(v)] == 0) values[static_cast<std::size_t>(v)] = {};
+      if (--uses[v] == 0) values[v] = {};
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
-      const auto v = static_cast<std::size_t>(equation.outputs[i]);
+      const std::size_t v = equation.outputs[i];
       if (uses[v] != 0) values[v] = std::move(frame.outputs[i]);
     }
   }
   Vec<BufferRef> results;
   results.reserve(graph.outputs.size());
-  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  for (Var v : graph.outputs) results.push_back(values[v]);
   return results;
 }
 

@@ -60,8 +60,7 @@ using InterpretRule = void (*)(Frame&);
 inline Shape row_major_strides(const Shape& shape) {
   Shape strides = Shape::filled(shape.size(), 1);
   for (int i = shape.rank() - 2; i >= 0; --i)
-    strides[static_cast<std::size_t>(i)] =
-        strides[static_cast<std::size_t>(i) + 1] * shape[static_cast<std::size_t>(i) + 1];
+    strides[i] = strides[static_cast<std::size_t>(i) + 1] * shape[static_cast<std::size_t>(i) + 1];
   return strides;
 }
 

@@ -100,7 +100,7 @@ class LoopStates {
   /// next(state, i): of iteration i + 1. Its first `carries` are changed.
   using Next = FunctionRef<Vec<BufferRef>(const Vec<BufferRef>&, std::int64_t)>;
   LoopStates(Vec<BufferRef> first, int carries, Next next) : next_(next) {
-    for (int i = 0; i < carries; ++i) bytes_ += first[static_cast<std::size_t>(i)]->bytes;
+    for (int i = 0; i < carries; ++i) bytes_ += first[i]->bytes;
     kept_.push_back({0, std::move(first)});
   }
 
@@ -142,21 +142,20 @@ class Search {
     if (const std::optional<Found> end = evaluate(g, inputs, v, values)) return *end;
     Vec<std::int32_t> maker(g.avals.size(), -1);
     for (std::size_t i = 0; i < g.equations.size(); ++i)
-      for (Var out : g.equations[i].outputs)
-        maker[static_cast<std::size_t>(out)] = static_cast<std::int32_t>(i);
+      for (Var out : g.equations[i].outputs) maker[out] = static_cast<std::int32_t>(i);
     CallSite reader;  // of the value: numbers have no line of their own
     for (;;) {
-      const auto at = static_cast<std::size_t>(v);
+      const std::size_t at = v;
       if (!is_bad(element_of(*values[at], g.aval(v).dtype, element), what_)) return lost();
       if (maker[at] < 0) {
         const auto place = std::find(g.inputs.begin(), g.inputs.end(), v);
         return {std::nullopt, static_cast<std::size_t>(place - g.inputs.begin()), element};
       }
-      const Equation& e = g.equations[static_cast<std::size_t>(maker[at])];
-      const auto output = static_cast<std::size_t>(
-          std::find(e.outputs.begin(), e.outputs.end(), v) - e.outputs.begin());
+      const Equation& e = g.equations[maker[at]];
+      const std::size_t output =
+          std::find(e.outputs.begin(), e.outputs.end(), v) - e.outputs.begin();
       Vec<BufferRef> operands;
-      for (Var in : e.inputs) operands.push_back(values[static_cast<std::size_t>(in)]);
+      for (Var in : e.inputs) operands.push_back(values[in]);
       Found next = through(e, g, operands, output, element);
       if (next.origin) {
         if (!next.origin->where.file) next.origin->where = reader;
@@ -200,27 +199,23 @@ class Search {
   static std::optional<Found> evaluate(const GraphBody& g, std::span<const BufferRef> inputs, Var v,
                                        Vec<BufferRef>& values) {
     Vec<bool> needed(g.avals.size(), false);
-    needed[static_cast<std::size_t>(v)] = true;
+    needed[v] = true;
     for (std::size_t i = g.equations.size(); i-- > 0;) {
       const Equation& e = g.equations[i];
-      if (std::any_of(e.outputs.begin(), e.outputs.end(),
-                      [&](Var out) { return needed[static_cast<std::size_t>(out)]; }))
-        for (Var in : e.inputs) needed[static_cast<std::size_t>(in)] = true;
+      if (std::any_of(e.outputs.begin(), e.outputs.end(), [&](Var out) { return needed[out]; }))
+        for (Var in : e.inputs) needed[in] = true;
     }
     values.assign(g.avals.size(), BufferRef());
-    for (std::size_t i = 0; i < g.inputs.size(); ++i)
-      values[static_cast<std::size_t>(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) values[g.inputs[i]] = inputs[i];
     Vec<BufferRef> operands;
     for (const Equation& e : g.equations) {
-      if (std::none_of(e.outputs.begin(), e.outputs.end(),
-                       [&](Var out) { return needed[static_cast<std::size_t>(out)]; }))
+      if (std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var out) { return needed[out]; }))
         continue;
       if (has_effect(e)) return lost();
       operands.clear();
-      for (Var in : e.inputs) operands.push_back(values[static_cast<std::size_t>(in)]);
+      for (Var in : e.inputs) operands.push_back(values[in]);
       const auto made = results_of(e, g, operands);
-      for (std::size_t k = 0; k < e.outputs.size(); ++k)
-        values[static_cast<std::size_t>(e.outputs[k])] = made[k];
+      for (std::size_t k = 0; k < e.outputs.size(); ++k) values[e.outputs[k]] = made[k];
     }
     return std::nullopt;
   }
@@ -287,23 +282,20 @@ class Search {
     const auto& p = e.as<DotParams>();
     const Axes* const batch[] = {&p.lhs_batch, &p.rhs_batch};
     const Axes* const contract[] = {&p.lhs_contract, &p.rhs_contract};
-    const auto index = [](int axis) { return static_cast<std::size_t>(axis); };
     Vec<std::int64_t> result, at[2];
     const Shape& shape = g.aval(e.outputs[0]).shape;
     append_index(result, {shape.begin(), shape.size()}, element);
     std::size_t next = p.lhs_batch.size();  // behind them the free axes of the left, then the right
     for (std::size_t side = 0; side < 2; ++side) {
       at[side].resize(g.aval(e.inputs[side]).shape.size(), 0);
-      for (std::size_t i = 0; i < batch[side]->size(); ++i)
-        at[side][index((*batch[side])[i])] = result[i];
+      for (std::size_t i = 0; i < batch[side]->size(); ++i) at[side][(*batch[side])[i]] = result[i];
       for (int d = 0; d < g.aval(e.inputs[side]).shape.rank(); ++d)
-        if (!batch[side]->contains(d) && !contract[side]->contains(d))
-          at[side][index(d)] = result[next++];
+        if (!batch[side]->contains(d) && !contract[side]->contains(d)) at[side][d] = result[next++];
     }
     Vec<std::int64_t> extents;
     std::int64_t terms = 1;
     for (int d : p.lhs_contract) {
-      extents.push_back(g.aval(e.inputs[0]).shape[index(d)]);
+      extents.push_back(g.aval(e.inputs[0]).shape[d]);
       terms *= extents.back();
     }
     for (std::int64_t term = 0; term < terms; ++term) {
@@ -311,8 +303,7 @@ class Search {
       append_index(along, {extents.data(), extents.size()}, term);
       for (std::size_t side = 0; side < 2; ++side) {
         const Aval& aval = g.aval(e.inputs[side]);
-        for (std::size_t i = 0; i < along.size(); ++i)
-          at[side][index((*contract[side])[i])] = along[i];
+        for (std::size_t i = 0; i < along.size(); ++i) at[side][(*contract[side])[i]] = along[i];
         std::int64_t own = 0;
         for (std::size_t d = 0; d < at[side].size(); ++d) own = own * aval.shape[d] + at[side][d];
         if (is_bad(element_of(*operands[side], aval.dtype, own), what_))
@@ -383,8 +374,7 @@ class Search {
         return in_lane(p.lanes, e, g, operands, output, element, [&](auto own, std::int64_t at) {
           const auto last = static_cast<std::int64_t>(p.branches.size()) - 1;
           const std::int64_t index = *own[0]->template as<const std::int32_t>();
-          const GraphBody& branch =
-              *p.branches[static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, last))];
+          const GraphBody& branch = *p.branches[std::clamp<std::int64_t>(index, 0, last)];
           Found f = follow(branch, own.subspan(1), branch.outputs[output], at);
           ++f.input;
           return f;
@@ -485,8 +475,7 @@ class Search {
   Found in_scan(const Equation& e, const GraphBody& g, std::span<const BufferRef> operands,
                 std::size_t output, std::int64_t element) {
     const auto& p = e.as<ScanParams>();
-    const auto carries = static_cast<std::size_t>(p.carries),
-               looped = carries + static_cast<std::size_t>(p.sequences);
+    const std::size_t carries = p.carries, looped = carries + p.sequences;
     const auto place = [&](std::int64_t i) { return p.reverse ? p.length - 1 - i : i; };
     std::int64_t iteration = p.length - 1;
     if (output >= carries) {  // of ys: the iteration that made it

@@ -121,7 +121,7 @@ class Extension {
         if (asked[i]) decides(source_.outputs[i]);
       for (const Equation& e : source_.equations)
         if (asks(e))
-          for (Var v : e.outputs) asking_[index(v)] = true;
+          for (Var v : e.outputs) asking_[v] = true;
       for (std::size_t i = source_.equations.size(); i-- > 0;) find_deciding(source_.equations[i]);
     }
 
@@ -132,25 +132,24 @@ class Extension {
       out_ = graph.get();
       for (const Equation& e : source_.equations) extend(e);
       for (Var probe : probes_) graph->outputs.push_back(probe);
-      for (Var v : source_.inputs) made->deciding.push_back(deciding_[index(v)]);
+      for (Var v : source_.inputs) made->deciding.push_back(deciding_[v]);
       made->sinks = std::move(sinks_);
       made->graph = std::move(graph);
       return made;
     }
 
    private:
-    static std::size_t index(Var v) { return static_cast<std::size_t>(v); }
     bool is_inexact_var(Var v) const { return is_inexact(source_.aval(v).dtype); }
     void decides(Var v) {
-      if (!is_inexact_var(v)) deciding_[index(v)] = true;
+      if (!is_inexact_var(v)) deciding_[v] = true;
     }
     Flags asked_of(const Equation& e) const {
       Flags asked;
-      for (Var v : e.outputs) asked.push_back(deciding_[index(v)]);
+      for (Var v : e.outputs) asked.push_back(deciding_[v]);
       return asked;
     }
     bool is_asked(const Equation& e) const {
-      return any_of(e.outputs, [&](Var v) { return deciding_[index(v)]; });
+      return any_of(e.outputs, [&](Var v) { return deciding_[v]; });
     }
 
     /// Does it ask whether something is finite, or follow from that?
@@ -167,12 +166,12 @@ class Extension {
         default: break;
       }
       return family_of(e.op) != Family::structure &&
-             any_of(e.inputs, [&](Var v) { return asking_[index(v)]; });
+             any_of(e.inputs, [&](Var v) { return asking_[v]; });
     }
     /// Who combines a comparison with such a question has thought of it: isnan(x) | (x > 0).
     bool is_guarded(const Equation& e) const {
       return (e.op == Op::and_ || e.op == Op::or_ || e.op == Op::xor_ || e.op == Op::select) &&
-             any_of(e.inputs, [&](Var v) { return asking_[index(v)]; });
+             any_of(e.inputs, [&](Var v) { return asking_[v]; });
     }
 
     // --- which values decide, from the results back ----------------------------------------------
@@ -191,7 +190,7 @@ class Extension {
         case Op::check:
           if (all_.inside_) decides(e.inputs[0]);
           if (all_.inside_ && e.as<CheckParams>().function == "vt::check_finite")
-            wanting_[index(e.inputs[0])] = true;
+            wanting_[e.inputs[0]] = true;
           return;
         case Op::recursive_call: return;
         default: break;
@@ -199,8 +198,8 @@ class Extension {
       if (const GraphRef body = body_of(e))
         return mark(e, 0, all_.extended(body, asked_of(e))->deciding);
       for (Var out : e.outputs)
-        if (wanting_[index(out)])
-          for (Var v : e.inputs) wanting_[index(v)] = true;
+        if (wanting_[out])
+          for (Var v : e.inputs) wanting_[v] = true;
       if (is_asked(e) && !is_guarded(e))
         for (Var v : e.inputs) decides(v);
     }
@@ -233,8 +232,7 @@ class Extension {
       }
     }
     static std::size_t carries_of(const Equation& e) {
-      return static_cast<std::size_t>(e.op == Op::while_ ? e.as<WhileParams>().carries
-                                                         : e.as<ScanParams>().carries);
+      return e.op == Op::while_ ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
     }
     static Flags asked_of_body(const Equation& e, const Flags& operands, const Flags& asked) {
       Flags of_body = asked;
@@ -263,7 +261,7 @@ class Extension {
         case Op::check: return false;  // what it prints if it fails
         case Op::debug_print: return all_.inside_;
         case Op::callback: return (all_.inside_ && has_effect(e)) || is_asked(e);
-        case Op::is_finite: return wanting_[index(e.outputs[0])];
+        case Op::is_finite: return wanting_[e.outputs[0]];
         default: return is_asked(e) && !asks(e);
       }
     }
@@ -353,7 +351,7 @@ class Extension {
     /// more than the body runs: also behind the loop.
     void extend_while(const Equation& e) {
       WhileParams p = e.as<WhileParams>();
-      const auto carries = static_cast<std::size_t>(p.carries);
+      const std::size_t carries = p.carries;
       const Flags asked = asked_of(e), operands = deciding_of_loop(e, asked);
       const ExtendedRef body = all_.extended(p.body, asked_of_body(e, operands, asked)),
                         condition = all_.extended(p.condition, {all_.inside_});

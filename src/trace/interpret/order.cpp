@@ -50,11 +50,11 @@ struct RowOrder {
 void sort(Frame& frame) {
   const auto& p = frame.params<SortParams>();
   const Shape& shape = frame.in().shape;
-  const auto axis = static_cast<std::size_t>(p.axis);
+  const std::size_t axis = p.axis;
   const std::int64_t n = shape[axis], taken = p.limit - p.start,
                      inner = row_major_strides(shape)[axis];
   const std::int64_t rows = n == 0 ? 0 : shape.elements() / n;
-  const auto keys = static_cast<std::size_t>(p.keys);
+  const std::size_t keys = p.keys;
   Vec<BufferRef> widened;
   const BufferRef table = frame.scratch(keys * sizeof(Key));
   for (std::size_t k = 0; k < keys; ++k) {
@@ -64,7 +64,7 @@ void sort(Frame& frame) {
     });
   }
   for (std::size_t k = 0; k < frame.inputs.size(); ++k) frame.make_bytes(k);
-  Vec<std::int64_t> places(static_cast<std::size_t>(n));
+  Vec<std::int64_t> places(n);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t from = r / inner * (n * inner) + r % inner,
                        to = r / inner * (taken * inner) + r % inner;
@@ -76,8 +76,7 @@ void sort(Frame& frame) {
         using T = decltype(tag);
         T* out = frame.outputs[k]->as<T>() + to;
         for (std::int64_t i = 0; i < taken; ++i)
-          out[i * inner] =
-              frame.read<T>(k)[from + places[static_cast<std::size_t>(p.start + i)] * inner];
+          out[i * inner] = frame.read<T>(k)[from + places[p.start + i] * inner];
       });
   }
 }

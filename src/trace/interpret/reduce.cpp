@@ -20,14 +20,14 @@ Rows gather_rows(const Frame& frame, BufferRef elements, DType dtype, const Shap
   for (bool reduced : {false, true})
     for (int axis = 0; axis < shape.rank(); ++axis) {
       if (axes.contains(axis) != reduced) continue;
-      dims.push_back(shape[static_cast<std::size_t>(axis)]);
-      strides.push_back(own[static_cast<std::size_t>(axis)]);
+      dims.push_back(shape[axis]);
+      strides.push_back(own[axis]);
       (reduced ? rows.length : rows.count) *= dims.back();
     }
   if (strides == own) {
     rows.buffer = std::move(elements);  // in that order already
   } else {
-    rows.buffer = frame.scratch(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    rows.buffer = frame.scratch(shape.elements() * size_of(dtype));
     copy_region(dtype, dims, elements->data, 0, strides, rows.buffer->data, 0,
                 row_major_strides(dims));
   }
@@ -92,7 +92,7 @@ bool is_nan(W x) {
 void arg(Frame& frame, int sign) {
   const auto& params = frame.params<ArgParams>();
   const Rows rows = wide_rows(frame, Axes(params.axis));
-  const auto n = static_cast<std::size_t>(frame.out().elements());
+  const std::size_t n = frame.out().elements();
   const BufferRef found = frame.scratch(n * sizeof(std::int64_t));
   with_wide_type(frame.in().dtype, [&](auto tag) {
     using W = decltype(tag);
@@ -155,7 +155,7 @@ template <class W, class Make>
 void run(Frame& frame, Make make) {
   const auto& params = frame.params<CumulativeParams>();
   const Shape& shape = frame.in().shape;
-  const auto axis = static_cast<std::size_t>(params.axis);
+  const std::size_t axis = params.axis;
   const std::int64_t n = shape[axis], inner = row_major_strides(shape)[axis];
   const std::int64_t rows = n == 0 ? 0 : shape.elements() / n;
   const std::int64_t step = params.reverse ? -inner : inner,

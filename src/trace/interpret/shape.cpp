@@ -20,8 +20,7 @@ void read_strided(Frame& frame, std::int64_t start, const Shape& strides) {
 void transpose(Frame& frame) {
   const Shape own = row_major_strides(frame.in().shape);
   Shape strides;
-  for (int axis : frame.params<PermutationParams>().permutation)
-    strides.push_back(own[static_cast<std::size_t>(axis)]);
+  for (int axis : frame.params<PermutationParams>().permutation) strides.push_back(own[axis]);
   read_strided(frame, 0, strides);
 }
 
@@ -30,7 +29,7 @@ void broadcast_in_dim(Frame& frame) {
   const Shape own = row_major_strides(frame.in().shape);
   Shape strides = Shape::filled(params.shape.size(), 0);
   for (std::size_t i = 0; i < params.axes.size(); ++i)
-    if (frame.in().shape[i] != 1) strides[static_cast<std::size_t>(params.axes[i])] = own[i];
+    if (frame.in().shape[i] != 1) strides[params.axes[i]] = own[i];
   read_strided(frame, 0, strides);
 }
 
@@ -39,9 +38,8 @@ void broadcast_in_dim(Frame& frame) {
 Shape window_strides(const WindowParams& p, const Shape& operand) {
   Shape strides = row_major_strides(operand);
   for (std::size_t k = 0; k < p.axes.size(); ++k)
-    strides.push_back(strides[static_cast<std::size_t>(p.axes[k])] * p.dilations[k]);
-  for (std::size_t k = 0; k < p.axes.size(); ++k)
-    strides[static_cast<std::size_t>(p.axes[k])] *= p.strides[k];
+    strides.push_back(strides[p.axes[k]] * p.dilations[k]);
+  for (std::size_t k = 0; k < p.axes.size(); ++k) strides[p.axes[k]] *= p.strides[k];
   return strides;
 }
 
@@ -62,8 +60,7 @@ void overlap_add(Frame& frame) {
     count *= 2;
   }
   const BufferRef wide = frame.widened();
-  BufferRef sums =
-      frame.scratch(static_cast<std::size_t>(frame.out().elements()) * size_of(wide_of(d)));
+  BufferRef sums = frame.scratch(frame.out().elements() * size_of(wide_of(d)));
   with_wide_type(is_complex(d) ? DType::f64 : d, [&](auto tag) {
     using W = decltype(tag);
     const W* in = wide->as<const W>();
@@ -80,7 +77,7 @@ void rev(Frame& frame) {
   Shape strides = row_major_strides(shape);
   std::int64_t start = 0;
   for (int axis : frame.params<AxesParams>().axes) {
-    const auto a = static_cast<std::size_t>(axis);
+    const std::size_t a = axis;
     start += (shape[a] - 1) * strides[a];
     strides[a] = -strides[a];
   }
@@ -88,7 +85,7 @@ void rev(Frame& frame) {
 }
 
 void concatenate(Frame& frame) {
-  const auto axis = static_cast<std::size_t>(frame.params<AxisParams>().axis);
+  const std::size_t axis = frame.params<AxisParams>().axis;
   const Shape& shape = frame.out().shape;
   std::int64_t outer = 1;
   for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
@@ -99,7 +96,7 @@ void concatenate(Frame& frame) {
   for (std::size_t k = 0; k < frame.inputs.size(); ++k) {
     const std::size_t piece = frame.in(k).bytes() / static_cast<std::size_t>(outer);
     for (std::int64_t o = 0; o < outer; ++o) {
-      const auto row = static_cast<std::size_t>(o);
+      const std::size_t row = o;
       std::memcpy(out + row * stride + filled, frame.bytes(k) + row * piece, piece);
     }
     filled += piece;

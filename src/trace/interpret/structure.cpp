@@ -27,17 +27,15 @@ void iota(Frame& frame) {
   const Shape& shape = frame.out().shape;
   const int axis = frame.params<IotaParams>().axis;
   std::int64_t outer = 1, inner = 1;
-  for (int i = 0; i < shape.rank(); ++i)
-    (i < axis ? outer : inner) *= i == axis ? 1 : shape[static_cast<std::size_t>(i)];
-  const std::int64_t n = shape[static_cast<std::size_t>(axis)];
+  for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
+  const std::int64_t n = shape[axis];
   const BufferRef indices =
       frame.scratch(static_cast<std::size_t>(shape.elements()) * sizeof(std::int64_t));
   auto* next = indices->as<std::int64_t>();
   for (std::int64_t o = 0; o < outer; ++o)
     for (std::int64_t i = 0; i < n; ++i) next = std::fill_n(next, inner, i);
   void* out = frame.make_bytes();
-  convert_elements(indices->data, DType::i64, out, frame.out().dtype,
-                   static_cast<std::size_t>(shape.elements()));
+  convert_elements(indices->data, DType::i64, out, frame.out().dtype, shape.elements());
 }
 
 }  // namespace interp_leaf

@@ -82,7 +82,7 @@ void convert(Frame& frame) {
   const DType from = frame.in().dtype, to = frame.out().dtype;
   if (from == to) return same(frame);
   void* out = frame.make_bytes();
-  convert_elements(frame.bytes(), from, out, to, static_cast<std::size_t>(frame.out().elements()));
+  convert_elements(frame.bytes(), from, out, to, frame.out().elements());
 }
 
 void reduce_precision(Frame& frame) {

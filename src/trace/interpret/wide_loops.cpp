@@ -50,7 +50,7 @@ struct Operand {
 };
 
 void run(Frame& frame, DType seen_as, DType result, Loop loop, const void* f) {
-  const auto total = static_cast<std::size_t>(frame.out().elements());
+  const std::size_t total = frame.out().elements();
   auto* out = static_cast<std::byte*>(frame.make_bytes());
   if (total == 0) return;
   const DType written = result == DType::bool_ ? result : seen_as;

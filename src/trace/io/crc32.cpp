@@ -50,7 +50,7 @@ struct ZeroLane {
       for (std::uint32_t b = 0; b < 256; ++b) {
         std::uint32_t rest = b << 8 * place;
         for (std::size_t i = 0; i < lane; ++i) rest = after_byte(rest, 0);
-        of_byte[static_cast<std::size_t>(place)][b] = rest;
+        of_byte[place][b] = rest;
       }
   }
   std::uint32_t operator()(std::uint32_t rest) const {

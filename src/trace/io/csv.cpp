@@ -140,9 +140,7 @@ std::uint64_t integer(const char* begin, const char* end, DType dtype, const Fie
   bool fits = finite && (length == 0 || (number.point >= length && number.point <= 20));
   std::uint64_t size = 0;
   for (std::int64_t i = 0; fits && length > 0 && i < number.point; ++i) {
-    const std::uint64_t digit =
-        i < length ? static_cast<std::uint64_t>(number.digits[static_cast<std::size_t>(i)] - '0')
-                   : 0;
+    const std::uint64_t digit = i < length ? static_cast<std::uint64_t>(number.digits[i] - '0') : 0;
     fits = digit <= most && size <= (most - digit) / 10;
     size = size * 10 + digit;
   }

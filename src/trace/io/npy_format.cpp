@@ -238,9 +238,7 @@ std::string header_of(const Aval& aval, const FileUse& use) {
   text += kind->letter + std::to_string(size) + "', 'fortran_order': False, 'shape': (";
   const int rank = aval.shape.rank();
   for (int axis = 0; axis < rank; ++axis)
-    text += std::to_string(aval.shape[static_cast<std::size_t>(axis)]) + (rank == 1         ? ","
-                                                                          : axis + 1 < rank ? ", "
-                                                                                            : "");
+    text += std::to_string(aval.shape[axis]) + (rank == 1 ? "," : axis + 1 < rank ? ", " : "");
   text += "), }";
   // The data begin at a multiple of 64 bytes.
   const bool long_header = text.size() + 74 > 65535;

@@ -57,7 +57,7 @@ struct Aval {
   Aval() = default;
   Aval(DType d, Shape s, bool w = false) : dtype(d), weak(w), shape(std::move(s)) {}
   std::int64_t elements() const { return shape.elements(); }
-  std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
+  std::size_t bytes() const { return shape.elements() * size_of(dtype); }
   std::string str() const;  ///< "f32[2,3]"
   friend bool operator==(const Aval&, const Aval&) = default;
 };

@@ -8,8 +8,6 @@
 
 namespace vt::detail {
 
-inline std::size_t axis_index(int axis) { return static_cast<std::size_t>(axis); }
-
 inline bool is_identity(const Axes& permutation) {
   for (std::size_t i = 0; i < permutation.size(); ++i)
     if (permutation[i] != static_cast<int>(i)) return false;
@@ -20,29 +18,28 @@ inline bool is_identity(const Axes& permutation) {
 inline Axes inverse(const Axes& permutation) {
   Axes result;
   result.resize(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i)
-    result[axis_index(permutation[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i) result[permutation[i]] = static_cast<int>(i);
   return result;
 }
 
 /// The permutation that does `first`, then `then`.
 inline Axes composed(const Axes& first, const Axes& then) {
   Axes both;
-  for (int axis : then) both.push_back(first[axis_index(axis)]);
+  for (int axis : then) both.push_back(first[axis]);
   return both;
 }
 
 /// The permutation that sorts `keys` (all different): keys[result[0]] < keys[result[1]] < …
 inline Axes sorting_permutation(const Axes& keys) {
   Axes order = Axes::first(static_cast<int>(keys.size()));
-  insertion_sort(order, [&](int a, int b) { return keys[axis_index(a)] < keys[axis_index(b)]; });
+  insertion_sort(order, [&](int a, int b) { return keys[a] < keys[b]; });
   return order;
 }
 
 /// shape[axes[0]], shape[axes[1]], …
 inline Shape picked(const Shape& shape, const Axes& axes) {
   Shape result;
-  for (int axis : axes) result.push_back(shape[axis_index(axis)]);
+  for (int axis : axes) result.push_back(shape[axis]);
   return result;
 }
 

@@ -34,7 +34,7 @@ class GraphChecker {
  private:
   std::ptrdiff_t end() const { return static_cast<std::ptrdiff_t>(graph_.equations.size()); }
   bool in_range(Var v) const { return v >= 0 && static_cast<std::size_t>(v) < defined_.size(); }
-  bool is_defined(Var v) const { return in_range(v) && defined_[static_cast<std::size_t>(v)]; }
+  bool is_defined(Var v) const { return in_range(v) && defined_[v]; }
   std::string name(Var v) const {
     return printer::Names(graph_, printer::Names::Numbers::named)(v);
   }
@@ -45,11 +45,11 @@ class GraphChecker {
     for (std::int64_t extent : graph_.aval(v).shape)
       if (extent < 0)
         fault(i, formatted("{} has a negative extent: {}", name(v), graph_.aval(v).str()));
-    defined_[static_cast<std::size_t>(v)] = true;
+    defined_[v] = true;
   }
 
   void check_equation(std::ptrdiff_t i) {
-    const Equation& e = graph_.equations[static_cast<std::size_t>(i)];
+    const Equation& e = graph_.equations[i];
     SmallVec<const Aval*, 8> operands;
     for (Var v : e.inputs) {
       if (!is_defined(v)) fault(i, formatted("{} is used before it is defined", name(v)));
@@ -81,7 +81,7 @@ class GraphChecker {
 
   std::string path() const {
     if (!around_) return {};
-    const Op op = around_->graph_.equations[static_cast<std::size_t>(around_->at_)].op;
+    const Op op = around_->graph_.equations[around_->at_].op;
     return around_->path() +
            formatted(" in the body of equation {} ({})", around_->at_, name_of(op));
   }
@@ -98,7 +98,7 @@ class GraphChecker {
     const std::ptrdiff_t first = std::max<std::ptrdiff_t>(0, i - 6), last = std::min(end(), i + 5);
     if (first > 0) text += formatted("\n    … {} equations", first);
     for (std::ptrdiff_t k = first; k < last; ++k) {
-      const Equation& e = graph_.equations[static_cast<std::size_t>(k)];
+      const Equation& e = graph_.equations[k];
       text += formatted("\n  {} {}: {}{}", k == i ? ">" : " ", k, printer::equation_text(e, names),
                         printer::line_text(e.where));
     }
@@ -106,8 +106,7 @@ class GraphChecker {
     text += "\n  in (";
     for (std::size_t k = 0; k < graph_.outputs.size(); ++k)
       text += (k ? ", " : "") + names(graph_.outputs[k]);
-    fail(ErrorKind::transform, text + ")",
-         in_equation ? graph_.equations[static_cast<std::size_t>(i)].where : CallSite{});
+    fail(ErrorKind::transform, text + ")", in_equation ? graph_.equations[i].where : CallSite{});
   }
 
   const GraphBody& graph_;

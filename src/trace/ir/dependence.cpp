@@ -21,26 +21,24 @@ Dependence::Flags Dependence::outputs(const GraphBody& graph, const Flags& input
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   need_stack({});
   Flags flags(graph.avals.size()), operands, result;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    flags[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) flags[graph.inputs[i]] = inputs[i];
   for (const Equation& e : graph.equations) {
     operands.clear();
-    for (Var v : e.inputs) operands.push_back(flags[static_cast<std::size_t>(v)]);
+    for (Var v : e.inputs) operands.push_back(flags[v]);
     if (!dependence_parts::any(operands) && !(axis_ && works_over(e.op, e.params, *axis_)))
       continue;
     const Flags made = results(graph, e, operands);
-    for (std::size_t i = 0; i < made.size(); ++i)
-      flags[static_cast<std::size_t>(e.outputs[i])] = made[i];
+    for (std::size_t i = 0; i < made.size(); ++i) flags[e.outputs[i]] = made[i];
   }
-  for (Var v : graph.outputs) result.push_back(flags[static_cast<std::size_t>(v)]);
+  for (Var v : graph.outputs) result.push_back(flags[v]);
   return known_.emplace(std::move(key), std::move(result)).entry->second;
 }
 
 Dependence::Flags Dependence::loop_operands(const Equation& e, Flags operands) {
   const GraphBody* body =
       e.op == Op::while_ ? e.as<WhileParams>().body.get() : e.as<ScanParams>().body.get();
-  const auto carries = static_cast<std::size_t>(e.op == Op::while_ ? e.as<WhileParams>().carries
-                                                                   : e.as<ScanParams>().carries);
+  const std::size_t carries =
+      e.op == Op::while_ ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
   for (bool grew = true; grew;) {
     grew = false;
     const Flags& next = outputs(*body, operands);

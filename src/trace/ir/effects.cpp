@@ -83,7 +83,7 @@ std::string filled_in(std::string_view format, std::span<const TextValue> values
       text += part.text;
       continue;
     }
-    const TextValue& v = values[static_cast<std::size_t>(part.value)];
+    const TextValue& v = values[part.value];
     text += printer::value_text(v.aval, v.data, part.text);
   }
   return text;

@@ -68,7 +68,7 @@ struct GraphBody {
   Vec<Var> outputs;
   GraphFacts facts;
 
-  const Aval& aval(Var v) const { return avals[static_cast<std::size_t>(v)]; }
+  const Aval& aval(Var v) const { return avals[v]; }
   Var fresh(const Aval& a) {
     avals.push_back(a);
     return static_cast<Var>(avals.size() - 1);

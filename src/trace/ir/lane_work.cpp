@@ -18,7 +18,7 @@ double elements(const GraphBody& g, Var v) { return static_cast<double>(g.aval(v
 
 double extents(const GraphBody& g, Var v, const Axes& axes) {
   double n = 1;
-  for (int axis : axes) n *= static_cast<double>(g.aval(v).shape[static_cast<std::size_t>(axis)]);
+  for (int axis : axes) n *= static_cast<double>(g.aval(v).shape[axis]);
   return n;
 }
 

@@ -15,7 +15,6 @@ inline bool is_simple(const GraphBody& g) {
   return g.facts.simple_to_run.load(std::memory_order_relaxed) ||
          g.facts.simple_to_transform.load(std::memory_order_relaxed);
 }
-inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 inline bool any(const Liveness::Flags& flags) {
   return std::find(flags.begin(), flags.end(), true) != flags.end();
 }
@@ -26,33 +25,31 @@ inline void join(Liveness::Flags& flags, std::size_t first, const Liveness::Flag
 }  // namespace liveness_parts
 
 void Liveness::propagate(const GraphBody& graph, Flags& live) {
-  using liveness_parts::at;
   Flags results;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
     const bool stays = has_effect(*e);
     results.clear();
-    for (Var v : e->outputs) results.push_back(live[at(v)]);
+    for (Var v : e->outputs) results.push_back(live[v]);
     if (!stays && !liveness_parts::any(results)) continue;
     if (family_of(e->op) != Family::structure) {
-      for (Var v : e->inputs) live[at(v)] = true;
+      for (Var v : e->inputs) live[v] = true;
       continue;
     }
     const Flags needed = operands(*e, results);
     for (std::size_t i = 0; i < needed.size(); ++i)
-      if (needed[i]) live[at(e->inputs[i])] = true;
+      if (needed[i]) live[e->inputs[i]] = true;
   }
 }
 
 Liveness::Flags Liveness::inputs(const GraphRef& graph, const Flags& outputs) {
-  using liveness_parts::at;
   need_stack({});
   FlagsOfGraph key{graph.get(), outputs};
   if (const auto found = known_.find(key); found != known_.end()) return found->second.inputs;
   Flags live(graph->avals.size()), result;
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i]) live[at(graph->outputs[i])] = true;
+    if (outputs[i]) live[graph->outputs[i]] = true;
   propagate(*graph, live);
-  for (Var v : graph->inputs) result.push_back(live[at(v)]);
+  for (Var v : graph->inputs) result.push_back(live[v]);
   return known_.emplace(std::move(key), Answer{graph, std::move(result)}).entry->second.inputs;
 }
 
@@ -80,8 +77,8 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
     case Op::scan: {
       const bool is_while = e.op == Op::while_;
       const GraphRef& body = is_while ? e.as<WhileParams>().body : e.as<ScanParams>().body;
-      const auto carries = static_cast<std::size_t>(is_while ? e.as<WhileParams>().carries
-                                                             : e.as<ScanParams>().carries);
+      const std::size_t carries =
+          is_while ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
       Flags live = results;
       needed.assign(needed.size(), false);
       if (is_while) join(needed, 0, inputs(e.as<WhileParams>().condition, {true}));

@@ -321,8 +321,7 @@ GatherParams gather_of(const ScatterParams& s, const Shape& operand, const Shape
   std::size_t window = 0;
   for (int d = 0; d < operand.rank(); ++d) {
     const bool absent = s.inserted_window_dims.contains(d) || s.operand_batching_dims.contains(d);
-    g.slice_sizes.push_back(
-        absent ? 1 : updates[static_cast<std::size_t>(s.update_window_dims[window++])]);
+    g.slice_sizes.push_back(absent ? 1 : updates[s.update_window_dims[window++]]);
   }
   return g;
 }
@@ -334,8 +333,7 @@ ScatterParams scatter_of(const GatherParams& g) {
 
 bool is_one_update(const ScatterParams& p, const Shape& indices) {
   for (int d = 0; d + 1 < indices.rank(); ++d)
-    if (indices[static_cast<std::size_t>(d)] != 1 && !p.indices_batching_dims.contains(d))
-      return false;
+    if (indices[d] != 1 && !p.indices_batching_dims.contains(d)) return false;
   return true;
 }
 

@@ -281,28 +281,23 @@ Names::Names(const GraphBody& g, Numbers how) : graph_(g), index_(g.avals.size()
   if (how == Numbers::inlined) numbers_.resize(g.avals.size(), nullptr);
   for (Var v : g.inputs) add(v);
   for (const Equation& e : g.equations) {
-    if (how == Numbers::inlined && holds_number(g, e))
-      numbers_[static_cast<std::size_t>(e.outputs[0])] = &e;
+    if (how == Numbers::inlined && holds_number(g, e)) numbers_[e.outputs[0]] = &e;
     else
       for (Var v : e.outputs) add(v);
   }
 }
 const Equation* Names::number(Var v) const {
-  return v >= 0 && static_cast<std::size_t>(v) < numbers_.size()
-             ? numbers_[static_cast<std::size_t>(v)]
-             : nullptr;
+  return v >= 0 && static_cast<std::size_t>(v) < numbers_.size() ? numbers_[v] : nullptr;
 }
 void Names::add(Var v) {
-  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() &&
-      index_[static_cast<std::size_t>(v)] < 0)
-    index_[static_cast<std::size_t>(v)] = next_++;
+  if (v >= 0 && static_cast<std::size_t>(v) < index_.size() && index_[v] < 0) index_[v] = next_++;
 }
 std::string Names::operator()(Var v) const {
   // Broken Graphs are printed too, by the checker.
   if (v < 0 || static_cast<std::size_t>(v) >= index_.size()) return formatted("?{}", v);
   if (const Equation* e = number(v))
     return scalar_text(e->as<FullParams>().value) + ":" + graph_.aval(v).str();
-  const int i = index_[static_cast<std::size_t>(v)];
+  const int i = index_[v];
   return i < 0 ? formatted("?{}", v) : letters(static_cast<std::size_t>(i));
 }
 std::string Names::typed(Var v) const {
@@ -408,7 +403,7 @@ class DotWriter {
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
       const Var v = g.inputs[i];
       const std::string id = prefix + "in_" + names(v);
-      maker[static_cast<std::size_t>(v)] = id;
+      maker[v] = id;
       const std::string name = i < input_names.size() ? input_names[i] + ": " : std::string();
       out_ += formatted("{}{} [shape=ellipse, label={}];\n", indent, id,
                         in_quotes(name + names.typed(v)));
@@ -421,8 +416,8 @@ class DotWriter {
       if (!tip.empty()) tip = tip.substr(std::string_view("; at ").size());
       out_ += formatted("{}{} [shape=box, label={}, tooltip={}];\n", indent, id,
                         in_quotes(label_of(e, names)), in_quotes(tip));
-      for (Var v : e.inputs) edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
-      for (Var v : e.outputs) maker[static_cast<std::size_t>(v)] = id;
+      for (Var v : e.inputs) edge(g, names, maker[v], id, v, indent);
+      for (Var v : e.outputs) maker[v] = id;
       const Vec<GraphRef> bodies = bodies_below(e);
       for (std::size_t k = 0; k < bodies.size(); ++k) {
         if (shown_before(e, bodies[k], shown_)) continue;
@@ -446,7 +441,7 @@ class DotWriter {
       out_ += formatted("{}{} [shape=ellipse, style=bold, label={}];\n", indent, id,
                         in_quotes("result " + std::to_string(i) +
                                   (names.number(v) ? ": " + names(v) : std::string())));
-      edge(g, names, maker[static_cast<std::size_t>(v)], id, v, indent);
+      edge(g, names, maker[v], id, v, indent);
     }
   }
 

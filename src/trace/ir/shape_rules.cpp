@@ -264,7 +264,7 @@ inline Avals select(const Call& c) {
 inline Shape without_axes(const Shape& shape, const Axes& axes) {
   Shape left;
   for (int i = 0; i < shape.rank(); ++i)
-    if (!axes.contains(i)) left.push_back(shape[static_cast<std::size_t>(i)]);
+    if (!axes.contains(i)) left.push_back(shape[i]);
   return left;
 }
 
@@ -295,7 +295,7 @@ inline Avals arg_extremum(const Call& c) {
   check_axis(c, p.axis, x.shape.rank(), "axis");
   if (!is_int(p.dtype))
     c.refuse_dtype(formatted("indices need an integer dtype, not {}", name_of(p.dtype)));
-  const std::int64_t extent = x.shape[static_cast<std::size_t>(p.axis)];
+  const std::int64_t extent = x.shape[p.axis];
   const int bits = static_cast<int>(8 * size_of(p.dtype)) - (is_signed_int(p.dtype) ? 1 : 0);
   if (bits < 62 && extent > (std::int64_t{1} << bits))
     c.refuse_dtype(

@@ -126,7 +126,7 @@ Avals while_loop(const Call& c) {
   const auto& p = c.as<WhileParams>();
   const GraphBody &condition = body_of(c, p.condition), &body = body_of(c, p.body);
   check_lanes(c, p.lanes);
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   if (p.carries < 0 || carries > c.operands.size())
     c.refuse(ErrorKind::value, formatted("internal: {} carries", p.carries));
   check_count(c, "operands of the condition", condition.inputs.size(), c.operands.size());
@@ -155,8 +155,7 @@ Avals scan(const Call& c) {
   using namespace control_rules;
   const auto& p = c.as<ScanParams>();
   const GraphBody& body = body_of(c, p.body);
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   if (p.carries < 0 || p.sequences < 0 || looped > c.operands.size() || p.length < 0)
     c.refuse(ErrorKind::value, formatted("internal: {} carries and {} sequences of length {}",
                                          p.carries, p.sequences, p.length));

@@ -8,7 +8,6 @@
 namespace vt::detail::shape_rules {
 
 namespace index_rules {
-inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
 /// Throws unless the list has one entry per axis of the operand.
 inline void need_rank(const Call& c, const Shape& list, int rank, const char* what) {
@@ -37,7 +36,7 @@ Avals transpose(const Call& c) {
     c.refuse_shape(formatted("permutation {} does not have one entry per axis", permutation.str()));
   check_axes(c, permutation, x.shape.rank(), "permutation", false);
   Shape shape;
-  for (int axis : permutation) shape.push_back(x.shape[index_rules::at(axis)]);
+  for (int axis : permutation) shape.push_back(x.shape[axis]);
   return result(x.dtype, std::move(shape), x.weak);
 }
 
@@ -48,7 +47,7 @@ Avals broadcast_in_dim(const Call& c) {
     c.refuse_shape(formatted("axes {} do not name one result axis per operand axis", p.axes.str()));
   check_axes(c, p.axes, p.shape.rank(), "axes", true);
   for (std::size_t i = 0; i < p.axes.size(); ++i) {
-    const std::int64_t from = x.shape[i], to = p.shape[index_rules::at(p.axes[i])];
+    const std::int64_t from = x.shape[i], to = p.shape[p.axes[i]];
     if (from != to && from != 1)
       c.refuse_shape(formatted("to {} along {}: axis {} of size {} does not broadcast to {}",
                                p.shape.str(), p.axes.str(), i, from, to));
@@ -68,11 +67,11 @@ Avals concatenate(const Call& c) {
     if (x.dtype != first.dtype) c.refuse_dtype("dtypes differ");
     if (x.shape.rank() != first.shape.rank()) c.refuse_shape("ranks differ");
     for (int d = 0; d < shape.rank(); ++d)
-      if (d != axis && x.shape[index_rules::at(d)] != shape[index_rules::at(d)])
+      if (d != axis && x.shape[d] != shape[d])
         c.refuse_shape(
             formatted("along axis {}: operand {} differs from the first in axis {}", axis, i, d));
-    std::int64_t& extent = shape[index_rules::at(axis)];
-    extent = plus(extent, x.shape[index_rules::at(axis)]);
+    std::int64_t& extent = shape[axis];
+    extent = plus(extent, x.shape[axis]);
     weak = weak && x.weak;
   }
   return result(first.dtype, std::move(shape), weak);
@@ -88,7 +87,7 @@ inline void check_runs(const Call& c, const RowsParams& p, std::size_t arrays,
       c.refuse_shape(
           formatted("run of {} rows from {} of array {}", run.count, run.first, run.operand));
     if (run.operand < 0) continue;
-    const std::int64_t rows = rows_of(at(run.operand));
+    const std::int64_t rows = rows_of(run.operand);
     if (run.first > rows - run.count)
       c.refuse_shape(formatted("rows {} to {} of array {}, which has {}", run.first,
                                run.first + run.count - 1, run.operand, rows));
@@ -251,7 +250,7 @@ inline void check_index_map(const Call& c, const Aval& indices, const Axes& abse
         formatted("operand_batching_dims {} and indices_batching_dims {} differ in length",
                   operand_batching.str(), indices_batching.str()));
   for (std::size_t k = 0; k < operand_batching.size(); ++k)
-    if (x.shape[at(operand_batching[k])] != indices.shape[at(indices_batching[k])])
+    if (x.shape[operand_batching[k]] != indices.shape[indices_batching[k]])
       c.refuse_shape(
           formatted("batching axis {} of the operand and {} of the indices differ in size",
                     operand_batching[k], indices_batching[k]));
@@ -275,7 +274,7 @@ Avals gather(const Call& c) {
 
   Shape window;
   for (int d = 0; d < x.shape.rank(); ++d) {
-    const std::int64_t size = p.slice_sizes[index_rules::at(d)];
+    const std::int64_t size = p.slice_sizes[d];
     if (p.collapsed_slice_dims.contains(d) || p.operand_batching_dims.contains(d)) {
       if (size != 1)
         c.refuse_shape(formatted("slice_sizes {} must be 1 in axis {}, which the result lacks",
@@ -322,7 +321,7 @@ Avals scatter(const Call& c) {
   std::size_t next_index = 0;
   for (int d = 0; d < updates_rank; ++d) {
     if (p.update_window_dims.contains(d)) continue;
-    if (updates.shape[index_rules::at(d)] != indices.shape[next_index])
+    if (updates.shape[d] != indices.shape[next_index])
       c.refuse_shape(
           formatted("axis {} of the updates and {} of the indices differ in size", d, next_index));
     ++next_index;
@@ -330,11 +329,9 @@ Avals scatter(const Call& c) {
   std::size_t next_window = 0;
   for (int d = 0; d < x.shape.rank(); ++d) {
     const bool absent = p.inserted_window_dims.contains(d) || p.operand_batching_dims.contains(d);
-    const std::int64_t extent =
-        absent ? 1 : updates.shape[index_rules::at(p.update_window_dims[next_window++])];
+    const std::int64_t extent = absent ? 1 : updates.shape[p.update_window_dims[next_window++]];
     // An absent axis of size 0 has nowhere to clip to; dropping is fine.
-    if (extent > x.shape[index_rules::at(d)] &&
-        !(absent && (p.mode == IndexMode::fill || updates.elements() == 0)))
+    if (extent > x.shape[d] && !(absent && (p.mode == IndexMode::fill || updates.elements() == 0)))
       c.refuse_shape(
           formatted("the window of the updates does not fit in axis {} of the operand", d));
   }

@@ -32,8 +32,7 @@ void check_products(const Call& c, const DotParams& p) {
     if (l.size() != r.size())
       c.refuse_shape(formatted("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
     for (std::size_t i = 0; i < l.size(); ++i) {
-      const std::int64_t m = a.shape[static_cast<std::size_t>(l[i])],
-                         n = b.shape[static_cast<std::size_t>(r[i])];
+      const std::int64_t m = a.shape[l[i]], n = b.shape[r[i]];
       if (m != n)
         c.refuse_shape(
             formatted("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
@@ -48,13 +47,11 @@ Avals dot_general(const Call& c) {
   check_products(c, p);
   const Aval &a = c.operand(0), &b = c.operand(1);
   Shape shape;
-  for (int d : p.lhs_batch) shape.push_back(a.shape[static_cast<std::size_t>(d)]);
+  for (int d : p.lhs_batch) shape.push_back(a.shape[d]);
   for (int d = 0; d < a.shape.rank(); ++d)
-    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d))
-      shape.push_back(a.shape[static_cast<std::size_t>(d)]);
+    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) shape.push_back(a.shape[d]);
   for (int d = 0; d < b.shape.rank(); ++d)
-    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d))
-      shape.push_back(b.shape[static_cast<std::size_t>(d)]);
+    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) shape.push_back(b.shape[d]);
   return result(p.dtype, std::move(shape), a.weak && b.weak);
 }
 
@@ -80,7 +77,7 @@ Avals reduce(const Call& c) {
   check_axes(c, p.axes, shape.rank(), "axes", true);
   Shape left;
   for (int d = 0; d < shape.rank(); ++d)
-    if (!p.axes.contains(d)) left.push_back(shape[static_cast<std::size_t>(d)]);
+    if (!p.axes.contains(d)) left.push_back(shape[d]);
   Avals avals;
   for (std::size_t i = 0; i < n; ++i) {
     const Aval &x = c.operand(i), &init = c.operand(n + i);
@@ -141,14 +138,14 @@ Avals sort(const Call& c) {
   for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k)
     if (is_complex(c.operand(k).dtype))
       c.refuse_dtype("complex numbers have no order; sort by vt::real, vt::imag or vt::abs");
-  const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
+  const std::int64_t n = shape[p.axis];
   if (p.start < 0 || p.start > p.limit || p.limit > n)
     c.refuse_shape(formatted("places {} to {} are no part of axis {} of size {}", p.start, p.limit,
                              p.axis, n));
   Avals avals;
   for (const Aval* operand : c.operands) {
     avals.push_back(*operand);
-    avals.back().shape[static_cast<std::size_t>(p.axis)] = p.limit - p.start;
+    avals.back().shape[p.axis] = p.limit - p.start;
   }
   return avals;
 }
@@ -194,9 +191,8 @@ Avals lanes_permuted(const Call& c) {
       c.refuse(ErrorKind::value,
                formatted("there is no lane {} among the {} of \"{}\"", s, axis.size, axis.name));
     if (s < 0) continue;
-    if (taken[static_cast<std::size_t>(s)])
-      c.refuse(ErrorKind::value, formatted("lane {} is a source twice", s));
-    taken[static_cast<std::size_t>(s)] = true;
+    if (taken[s]) c.refuse(ErrorKind::value, formatted("lane {} is a source twice", s));
+    taken[s] = true;
   }
   return result(c.operand(0).dtype, c.operand(0).shape);
 }

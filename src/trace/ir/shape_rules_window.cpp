@@ -41,7 +41,7 @@ Avals windows(const Call& c) {
   window_rules::check_windows(c, p, x.shape.rank());
   Shape shape = x.shape;
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
-    std::int64_t& extent = shape[axis_index(p.axes[k])];
+    std::int64_t& extent = shape[p.axes[k]];
     if (extent != p.extents[k])
       c.refuse_shape(formatted("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
     extent = p.count(k);
@@ -58,14 +58,14 @@ Avals overlap_add(const Call& c) {
   window_rules::check_windows(c, p, rank);
   Shape shape = x.shape;
   for (std::size_t k = 0; k < p.axes.size(); ++k) {
-    std::int64_t& extent = shape[axis_index(p.axes[k])];
+    std::int64_t& extent = shape[p.axes[k]];
     const int place = rank + static_cast<int>(k);
-    if (extent != p.count(k) || shape[axis_index(place)] != p.sizes[k])
+    if (extent != p.count(k) || shape[place] != p.sizes[k])
       c.refuse_shape(formatted("axes {} and {} must be {} windows of size {}", p.axes[k], place,
                                p.count(k), p.sizes[k]));
     extent = p.extents[k];
   }
-  shape.resize(static_cast<std::size_t>(rank));
+  shape.resize(rank);
   return result(x.dtype, std::move(shape), x.weak);
 }
 
@@ -97,17 +97,17 @@ Avals conv_general(const Call& c) {
   };
   Shape shape = picked(a.shape, p.dot.lhs_batch);
   for (int d : free_axes(a.shape.rank(), joined(p.dot.lhs_contract, p.lhs_window), p.dot.lhs_batch))
-    shape.push_back(a.shape[axis_index(d)]);
+    shape.push_back(a.shape[d]);
   for (std::size_t k = 0; k < n; ++k) {
-    const std::int64_t room = plus(dilated(a.shape[axis_index(p.lhs_window[k])], p.lhs_dilation[k]),
+    const std::int64_t room = plus(dilated(a.shape[p.lhs_window[k]], p.lhs_dilation[k]),
                                    p.low[k] + p.high[k]),
-                       window = dilated(b.shape[axis_index(p.rhs_window[k])], p.rhs_dilation[k]);
+                       window = dilated(b.shape[p.rhs_window[k]], p.rhs_dilation[k]);
     if (std::max(room, window) > std::int64_t{1} << 61)
       c.refuse_shape(formatted("window axis {} is too large with its dilation", k));
     shape.push_back(room < window ? 0 : (room - window) / p.strides[k] + 1);
   }
   for (int d : free_axes(b.shape.rank(), joined(p.dot.rhs_contract, p.rhs_window), p.dot.rhs_batch))
-    shape.push_back(b.shape[axis_index(d)]);
+    shape.push_back(b.shape[d]);
   if (!p.order.empty()) {
     check_axes(c, p.order, shape.rank(), "order", false);
     if (p.order.size() != shape.size())

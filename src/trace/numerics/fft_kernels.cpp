@@ -130,15 +130,15 @@ void in_two_steps(const Plan<R>& plan, const R* in, R* out, R* between, bool bac
   constexpr int L = simd_lanes<R>;
   ranges(run, (n2 + L - 1) / L, [&](std::int64_t begin, std::int64_t end) {
     Work<R> work(n1);
-    Vec<R> factors(static_cast<std::size_t>(2 * n1));
+    Vec<R> factors(2 * n1);
     for (std::int64_t g = begin; g < end; ++g) {
       const std::int64_t column = g * L;
       for (std::int64_t k = 0; k < n1; ++k) {  // exp(−2πi · k · column / n) from two tables
         const std::int64_t turn = k * column % plan.n;
         const R *a = plan.coarse.data() + 2 * (turn / plan.fine_count),
                 *b = plan.fine.data() + 2 * (turn % plan.fine_count);
-        factors[static_cast<std::size_t>(2 * k)] = a[0] * b[0] - a[1] * b[1];
-        factors[static_cast<std::size_t>(2 * k + 1)] = a[0] * b[1] + a[1] * b[0];
+        factors[2 * k] = a[0] * b[0] - a[1] * b[1];
+        factors[2 * k + 1] = a[0] * b[1] + a[1] * b[0];
       }
       SimdJob<R> job;
       job.in = in + 2 * column;
@@ -291,7 +291,7 @@ PlanRef<R> make_plan(std::int64_t n) {
   }
   const std::int64_t m = convolution_length(n);
   plan->convolution = plan_for<R>(m);
-  Vec<R> kernel(static_cast<std::size_t>(2 * m), R(0));
+  Vec<R> kernel(2 * m, R(0));
   for (std::int64_t i = 0; i < n; ++i) {
     __extension__ typedef unsigned __int128 Wide;
     const auto square = static_cast<std::int64_t>(static_cast<Wide>(i) * static_cast<Wide>(i) %
@@ -299,9 +299,8 @@ PlanRef<R> make_plan(std::int64_t n) {
     const Root w = root_of_unity(square, 2 * n);  // exp(−πi · i² / n)
     append(plan->chirp, w);
     for (const std::int64_t at : {i, (m - i) % m}) {
-      kernel[static_cast<std::size_t>(2 * at)] = static_cast<R>(w.re / static_cast<long double>(m));
-      kernel[static_cast<std::size_t>(2 * at + 1)] =
-          static_cast<R>(-w.im / static_cast<long double>(m));
+      kernel[2 * at] = static_cast<R>(w.re / static_cast<long double>(m));
+      kernel[2 * at + 1] = static_cast<R>(-w.im / static_cast<long double>(m));
     }
   }
   plan->filter.resize(kernel.size());

@@ -61,19 +61,17 @@ inline void hessenberg(Complex* a, Index n, Complex* q) {
                        v = zeros<Complex>(n), v_bar = v, w = v;
   for (Index s = 0; s + 2 < n; ++s) {
     const Index count = n - s - 1, from = s + 1;
-    for (Index i = 0; i < count; ++i) v[static_cast<std::size_t>(i)] = a[(from + i) * n + s];
+    for (Index i = 0; i < count; ++i) v[i] = a[(from + i) * n + s];
     const Reflection<Complex> h = reflect(v.data(), count);
-    factors[static_cast<std::size_t>(s)] = h.factor;
+    factors[s] = h.factor;
     std::copy_n(v.data(), count, vectors.data() + s * n + from);
     conjugate(v.data(), v_bar.data(), count);
     a[from * n + s] = h.beta;
     for (Index i = 1; i < count; ++i) a[(from + i) * n + s] = 0;
     std::fill(w.begin(), w.end(), Complex());
+    for (Index i = 0; i < count; ++i) add_to(w.data(), v_bar[i], a + (from + i) * n + from, count);
     for (Index i = 0; i < count; ++i)
-      add_to(w.data(), v_bar[static_cast<std::size_t>(i)], a + (from + i) * n + from, count);
-    for (Index i = 0; i < count; ++i)
-      add_to(a + (from + i) * n + from, -(conj(h.factor) * v[static_cast<std::size_t>(i)]),
-             w.data(), count);
+      add_to(a + (from + i) * n + from, -(conj(h.factor) * v[i]), w.data(), count);
     for (Index i = 0; i < n; ++i) {
       Complex* row = a + i * n + from;
       add_to(row, -(h.factor * dot(row, v.data(), count)), v_bar.data(), count);
@@ -177,12 +175,12 @@ void real_hessenberg(E* a, Index n, E* qt) {
     E *v = vectors.data() + s * n + from, *corner = a + from * n + from;
     for (Index i = 0; i < count; ++i) v[i] = a[(from + i) * n + s];
     const Reflection<E> h = reflect(v, count);
-    factors[static_cast<std::size_t>(s)] = h.factor;
+    factors[s] = h.factor;
     a[from * n + s] = E(h.beta);
     for (Index i = 1; i < count; ++i) a[(from + i) * n + s] = 0;
     std::fill_n(w.data(), count, E(0));
     add_rows(w.data(), v, corner, n, count, count);
-    for (Index i = 0; i < count; ++i) f[static_cast<std::size_t>(i)] = -h.factor * v[i];
+    for (Index i = 0; i < count; ++i) f[i] = -h.factor * v[i];
     add_to_rows(corner, n, count, f.data(), 1, w.data(), count);
     row_dots(a + from, n, n, v, count, w.data());
     simd_rows::multiply(w.data(), -h.factor, n);
@@ -381,9 +379,8 @@ bool far_off(const Complex* a, Index n, const Complex* values, const Complex* ve
   RecycledVec<double> off = zeros<double>(n), columns = off;
   for (Index i = 0; i < n; ++i)
     for (Index j = 0; j < n; ++j) {
-      off[static_cast<std::size_t>(j)] +=
-          about(products[static_cast<std::size_t>(i * n + j)] - vectors[i * n + j] * values[j]);
-      columns[static_cast<std::size_t>(j)] += about(a[i * n + j]);
+      off[j] += about(products[i * n + j] - vectors[i * n + j] * values[j]);
+      columns[j] += about(a[i * n + j]);
     }
   const double allowed =
       4 * epsilon<T> * static_cast<double>(n) * *std::max_element(columns.begin(), columns.end());
@@ -420,10 +417,10 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
     }
     if (is_real) {
       RecycledVec<E> h = zeros<E>(n * n);
-      for (Index i = 0; i < n * n; ++i) h[static_cast<std::size_t>(i)] = static_cast<E>(a[i].re);
+      for (Index i = 0; i < n * n; ++i) h[i] = static_cast<E>(a[i].re);
       real_hessenberg(h.data(), n, v ? qt.data() : nullptr);
       converged = real_schur(h.data(), n, v ? qt.data() : nullptr);
-      for (Index i = 0; i < n * n; ++i) a[i] = h[static_cast<std::size_t>(i)];
+      for (Index i = 0; i < n * n; ++i) a[i] = h[i];
       if (converged) turns = made_triangular(a, n, v != nullptr);
     } else {
       hessenberg(a, n, v ? q.data() : nullptr);
@@ -437,10 +434,8 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
   }
   for (Index j = 0; j < n; ++j) {
     values[j] = a[j * n + j] / Complex(again);
-    alone[static_cast<std::size_t>(j)] = is_real && a[j * n + j].im == 0;
-    second[static_cast<std::size_t>(j)] = is_real && !alone[static_cast<std::size_t>(j)] && j > 0 &&
-                                          !second[static_cast<std::size_t>(j - 1)] &&
-                                          !alone[static_cast<std::size_t>(j - 1)];
+    alone[j] = is_real && a[j * n + j].im == 0;
+    second[j] = is_real && !alone[j] && j > 0 && !second[j - 1] && !alone[j - 1];
   }
   const auto give_values = [&] {
     for (Index j = 0; j < n; ++j) values[j] = values[j] / Complex(factor);
@@ -458,14 +453,11 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
         one[0] = t.head * one[0] - Complex(t.below) * two;
       }
     for (const bool imaginary : {false, true}) {
-      for (Index i = 0; i < n * n; ++i)
-        part[static_cast<std::size_t>(i)] = static_cast<E>(
-            imaginary ? x[static_cast<std::size_t>(i)].im : x[static_cast<std::size_t>(i)].re);
+      for (Index i = 0; i < n * n; ++i) part[i] = static_cast<E>(imaginary ? x[i].im : x[i].re);
       std::fill(product.begin(), product.end(), E(0));
       multiply_add(product.data(), n, 1, simd_rows::transposed<E>(qt.data(), n),
                    simd_rows::transposed<E>(part.data(), n), n, n, n);
-      for (Index i = 0; i < n * n; ++i)
-        (imaginary ? v[i].im : v[i].re) = product[static_cast<std::size_t>(i)];
+      for (Index i = 0; i < n * n; ++i) (imaginary ? v[i].im : v[i].re) = product[i];
     }
   } else {
     std::fill_n(v, n * n, Complex());
@@ -474,14 +466,13 @@ void eig(Complex* a, Index n, Complex* values, Complex* v, bool balancing = true
   }
   bool suspect = false;  // what is a rounding in the balanced matrix may not be one in a
   for (Index j = 0; j < n; ++j) {
-    const bool real_one = alone[static_cast<std::size_t>(j)],
-               copied = second[static_cast<std::size_t>(j)];
+    const bool real_one = alone[j], copied = second[j];
     double top = 0, squares = 0, most = -1, before = 0;
     Index at = 0;
     for (Index i = 0; i < n; ++i) {
       Complex& y = v[i * n + j];
       if (balanced) before = std::max({before, std::fabs(y.re), std::fabs(y.im)});
-      y = copied ? conj(v[i * n + j - 1]) : y * Complex(scales[static_cast<std::size_t>(i)]);
+      y = copied ? conj(v[i * n + j - 1]) : y * Complex(scales[i]);
       if (real_one) y.im = 0;
       top = std::max({top, std::fabs(y.re), std::fabs(y.im)});
     }

@@ -18,8 +18,8 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
     const Index count = n - s - 1;
     // v, w … stand at their absolute places.
     if (pending) {
-      add_to(row, -w[static_cast<std::size_t>(s)], v_bar.data() + s, n - s);
-      add_to(row, -v[static_cast<std::size_t>(s)], w_bar.data() + s, n - s);
+      add_to(row, -w[s], v_bar.data() + s, n - s);
+      add_to(row, -v[s], w_bar.data() + s, n - s);
     }
     d[s] = real(row[0]);
     if (count == 0) break;
@@ -27,11 +27,11 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
     conjugate(row + 1, x, count);
     const Reflection<T> h = reflect(x, count);
     e[s] = h.beta;
-    factors[static_cast<std::size_t>(s)] = h.factor;
+    factors[s] = h.factor;
     std::copy_n(x, count, vectors.data() + s * n + s + 1);
     for (Index i = s + 1; i < n; ++i) {
       T* line = a + i * n + s + 1;
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       y[at] = pending ? simd_rows::add_two(line, -w[at], v_bar.data() + s + 1, -v[at],
                                            w_bar.data() + s + 1, x, count)
                       : dot(line, x, count);
@@ -42,7 +42,7 @@ void tridiagonalize(T* a, Index n, double* d, double* e, T* q) {
     conjugate(v.data() + s + 1, v_bar.data() + s + 1, count);
     const double length = real(dot(v_bar.data() + s + 1, y.data() + s + 1, count));
     for (Index i = s + 1; i < n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       w[at] = h.factor * y[at] - T(0.5 * square(h.factor) * length) * v[at];
     }
     conjugate(w.data() + s + 1, w_bar.data() + s + 1, count);
@@ -123,8 +123,8 @@ void eigh(T* a, Index n, double* values, T* v) {
   }
   const Vec<Index> order = ordered(d, n, false);
   for (Index j = 0; j < n; ++j) {
-    const Index from = order[static_cast<std::size_t>(j)];
-    values[j] = d[static_cast<std::size_t>(from)] / factor;
+    const Index from = order[j];
+    values[j] = d[from] / factor;
     if (!v) continue;
     const T* row = z.data() + from * n;
     double most = 0;

@@ -236,16 +236,14 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
   const Index rows = m - begin, steps = std::min(n, rows);
   if (rows <= 0) return;
   RecycledVec<T> columns;
-  columns.resize(static_cast<std::size_t>(n * rows));
+  columns.resize(n * rows);
   simd_rows::turn(a + begin * width + begin, width, rows, n, columns.data(), rows);
   for (Index k = 0; k < steps; ++k) {
     T* column = columns.data() + k * rows;
     const Index pivot = k + simd_rows::largest(column + k, rows - k);
     pivots[begin + k] = static_cast<std::int32_t>(begin + pivot);
     if (pivot != k) {
-      for (Index j = 0; j < n; ++j)
-        std::swap(columns[static_cast<std::size_t>(j * rows + k)],
-                  columns[static_cast<std::size_t>(j * rows + pivot)]);
+      for (Index j = 0; j < n; ++j) std::swap(columns[j * rows + k], columns[j * rows + pivot]);
       T *here = a + (begin + k) * width, *there = a + (begin + pivot) * width;
       std::swap_ranges(here, here + begin, there);
       std::swap_ranges(here + begin + n, here + width, there + begin + n);
@@ -253,8 +251,7 @@ void lu_columns(T* a, Index m, Index width, Index begin, Index n, std::int32_t* 
     if (column[k] == T(0)) continue;  // all below are zero, too
     simd_rows::divide(column + k + 1, column[k], rows - k - 1);
     T factors[panel];
-    for (Index j = k + 1; j < n; ++j)
-      factors[j - k - 1] = -columns[static_cast<std::size_t>(j * rows + k)];
+    for (Index j = k + 1; j < n; ++j) factors[j - k - 1] = -columns[j * rows + k];
     add_to_rows(column + rows + k + 1, rows, n - k - 1, factors, 1, column + k + 1, rows - k - 1);
   }
   simd_rows::turn(columns.data(), rows, n, rows, a + begin * width + begin, width);
@@ -420,7 +417,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
       for (Index i = 0; i < c; ++i) r[(j + i) * n + j + c] = column[i];
       const Reflection<T> h = reflect(column + c, rows - c);
       r[(j + c) * n + j + c] = T(h.beta);
-      factors[static_cast<std::size_t>(j + c)] = h.factor;
+      factors[j + c] = h.factor;
       std::fill_n(column, c, T(0));
       const Index others = width - c - 1;
       const T* v = column + c;
@@ -429,8 +426,7 @@ void qr(T* a, Index m, Index n, Index k, T* q, T* r) {
         v = bar.data();
       }
       row_dots(column + m + c, m, others, v, rows - c, y.data());
-      for (Index i = 0; i < others; ++i)
-        y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
+      for (Index i = 0; i < others; ++i) y[i] = -(conj(h.factor) * y[i]);
       add_to_rows(column + m + c, m, others, y.data(), 1, column + c, rows - c);
     }
     apply_reflections(columns, m, factors.data() + j, width, rows, a + j * n + j + width, n,
@@ -467,7 +463,7 @@ void qr_pivoted(T* a, Index m, Index n, Index k, T* q, T* r, std::int32_t* order
   transpose(a, m, n, vectors.data());
   const auto column = [&](Index j) { return vectors.data() + j * m; };
   RecycledVec<double> lengths = zeros<double>(n), known;
-  for (Index j = 0; j < n; ++j) lengths[static_cast<std::size_t>(j)] = length(column(j), m);
+  for (Index j = 0; j < n; ++j) lengths[j] = length(column(j), m);
   known = lengths;  // as computed last
   std::fill_n(r, k * n, T(0));
   for (Index j = 0; j < steps; ++j) {
@@ -475,14 +471,14 @@ void qr_pivoted(T* a, Index m, Index n, Index k, T* q, T* r, std::int32_t* order
     if (const Index p = longest - lengths.data(); p != j) {
       std::swap_ranges(column(j), column(j) + m, column(p));
       std::swap(order[j], order[p]);
-      lengths[static_cast<std::size_t>(p)] = lengths[static_cast<std::size_t>(j)];
-      known[static_cast<std::size_t>(p)] = known[static_cast<std::size_t>(j)];
+      lengths[p] = lengths[j];
+      known[p] = known[j];
     }
     T* v = column(j) + j;
     const Index rows = m - j, others = n - j - 1;
     const Reflection<T> h = reflect(v, rows);
     r[j * n + j] = T(h.beta);
-    factors[static_cast<std::size_t>(j)] = h.factor;
+    factors[j] = h.factor;
     const T* left = v;
     if constexpr (std::is_same_v<T, Complex>) {
       std::transform(v, v + rows, bar.data(), [](T x) { return conj(x); });
@@ -490,13 +486,11 @@ void qr_pivoted(T* a, Index m, Index n, Index k, T* q, T* r, std::int32_t* order
     }
     if (others > 0) {
       row_dots(v + m, m, others, left, rows, y.data());
-      for (Index i = 0; i < others; ++i)
-        y[static_cast<std::size_t>(i)] = -(conj(h.factor) * y[static_cast<std::size_t>(i)]);
+      for (Index i = 0; i < others; ++i) y[i] = -(conj(h.factor) * y[i]);
       add_to_rows(v + m, m, others, y.data(), 1, v, rows);
     }
     for (Index c = j + 1; c < n; ++c) {
-      double &now = lengths[static_cast<std::size_t>(c)],
-             &before = known[static_cast<std::size_t>(c)];
+      double &now = lengths[c], &before = known[c];
       if (now == 0) continue;
       const double off = size(column(c)[j]) / now, left_over = std::max(0.0, 1 - off * off);
       if (left_over * square(now / before) <= std::sqrt(epsilon<T>))
@@ -523,7 +517,7 @@ void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, 
   RecycledVec<T> u = zeros<T>(n), far = zeros<T>(n);
   T pivot = diagonal[0], next = n > 1 ? above[0] : T(0);  // what is left of row i
   for (Index i = 0; i + 1 < n; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     T *x = b + i * k, *y = x + k;
     const T l = below[i + 1], d = diagonal[i + 1], after = i + 2 < n ? above[i + 1] : T(0);
     T factor = T(0), top = pivot;
@@ -548,7 +542,7 @@ void tridiagonal_solve(const T* below, const T* diagonal, const T* above, T* b, 
   }
   for (Index c = 0; c < k; ++c) b[(n - 1) * k + c] = b[(n - 1) * k + c] / pivot;
   for (Index i = n - 2; i >= 0; --i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     // the last but one has no second neighbour: far is zero
     T *x = b + i * k, *y = x + k, *z = i + 2 < n ? y + k : y;
     for (Index c = 0; c < k; ++c) x[c] = (x[c] - far[at] * z[c]) - u[at] * y[c];

@@ -30,11 +30,8 @@ class Rotations {
       for (Index k = 0, next; k < count; k = next) {
         // As many as go the same way.
         next = k + 1;
-        const bool down = next < count && list_[static_cast<std::size_t>(k)].i ==
-                                              list_[static_cast<std::size_t>(next)].j;
-        while (next < count && follows(list_[static_cast<std::size_t>(next - 1)],
-                                       list_[static_cast<std::size_t>(next)], down))
-          ++next;
+        const bool down = next < count && list_[k].i == list_[next].j;
+        while (next < count && follows(list_[next - 1], list_[next], down)) ++next;
         simd_rows::rotate(rows_ + from, width_, list_.data() + k, next - k, down,
                           std::min(strip, width_ - from));
       }
@@ -59,10 +56,10 @@ Rotations<Real<T>> rotations_of(T* rows, Index n) {
 
 /// The places 0 … n − 1 in the order of their numbers.
 inline Vec<Index> ordered(const RecycledVec<double>& x, Index n, bool descending) {
-  Vec<Index> order(static_cast<std::size_t>(n));
+  Vec<Index> order(n);
   std::iota(order.begin(), order.end(), 0);
   stable_sort(order, [&](Index i, Index j) {
-    const double a = x[static_cast<std::size_t>(i)], b = x[static_cast<std::size_t>(j)];
+    const double a = x[i], b = x[j];
     return descending ? a > b : a < b;
   });
   return order;

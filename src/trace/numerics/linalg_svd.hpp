@@ -11,17 +11,16 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
   RecycledVec<T> left = zeros<T>(n * n), right = left, left_factors = zeros<T>(n),
                  right_factors = left_factors;
   RecycledVec<T> x = zeros<T>(n), w = x, y = x, y_bar = x, z = x;
-  for (Index i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = a[i * n];
+  for (Index i = 0; i < n; ++i) x[i] = a[i * n];
   for (Index s = 0; s < n; ++s) {
     const Index count = n - s - 1;
     const Reflection<T> h = reflect(x.data() + s, n - s);
     d[s] = h.beta;
-    left_factors[static_cast<std::size_t>(s)] = h.factor;
+    left_factors[s] = h.factor;
     std::copy_n(x.data() + s, n - s, left.data() + s * n + s);
     if (count == 0) break;
     if (s == 0)
-      for (Index i = 0; i < n; ++i)
-        add_to(w.data() + 1, conj(x[static_cast<std::size_t>(i)]), a + i * n + 1, n - 1);
+      for (Index i = 0; i < n; ++i) add_to(w.data() + 1, conj(x[i]), a + i * n + 1, n - 1);
     // w = vᴴ a, of the columns behind s
     const T f = -conj(h.factor);
     T* row = a + s * n + s + 1;
@@ -29,27 +28,27 @@ void bidiagonalize(T* a, Index n, double* d, double* e, T* u, T* v) {
     conjugate(row, y.data() + s + 1, count);
     const Reflection<T> g = reflect(y.data() + s + 1, count);
     e[s] = g.beta;
-    right_factors[static_cast<std::size_t>(s)] = g.factor;
+    right_factors[s] = g.factor;
     std::copy_n(y.data() + s + 1, count, right.data() + s * n + s + 1);
     conjugate(y.data() + s + 1, y_bar.data() + s + 1, count);
     for (Index i = s + 1; i < n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       T* line = a + i * n + s + 1;
       z[at] = -g.factor * simd_rows::add_two(line, f * x[at], w.data() + s + 1, T(0),
                                              w.data() + s + 1, y.data() + s + 1, count);
     }
     // The next column, and then the rest along with what the next vector makes of it.
     for (Index i = s + 1; i < n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       x[at] = a[i * n + s + 1] + z[at];
     }
     RecycledVec<T> ahead(x.begin() + s + 1, x.begin() + n);
     reflect(ahead.data(), count);
     std::fill(w.begin(), w.end(), T(0));
     for (Index i = s + 1; i < n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const std::size_t at = i;
       simd_rows::add_on(a + i * n + s + 2, z[at], y_bar.data() + s + 2, w.data() + s + 2,
-                        conj(ahead[static_cast<std::size_t>(i - s - 1)]), count - 1);
+                        conj(ahead[i - s - 1]), count - 1);
     }
   }
   if (!u) return;
@@ -164,17 +163,15 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   }
   if (!converged) return fail();
   RecycledVec<double> lengths = zeros<double>(n);
-  for (Index i = 0; i < n; ++i)
-    lengths[static_cast<std::size_t>(i)] = std::fabs(d[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < n; ++i) lengths[i] = std::fabs(d[i]);
   const Vec<Index> order = ordered(lengths, n, true);
   for (Index k = 0; k < n; ++k) {
-    const Index i = order[static_cast<std::size_t>(k)];
-    values[k] = lengths[static_cast<std::size_t>(i)] / factor;
+    const Index i = order[k];
+    values[k] = lengths[i] / factor;
     if (!u) continue;
     conjugate(vt.data() + i * n, vh + k * n, n);
-    if (d[static_cast<std::size_t>(i)] < 0) scale(vh + k * n, -1, n);
-    for (Index row = 0; row < n; ++row)
-      basis[static_cast<std::size_t>(row * n + k)] = ut[static_cast<std::size_t>(i * n + row)];
+    if (d[i] < 0) scale(vh + k * n, -1, n);
+    for (Index row = 0; row < n; ++row) basis[row * n + k] = ut[i * n + row];
   }
   if (!u) return;
   if (m == n) {
@@ -190,23 +187,19 @@ void tall_svd(T* a, Index m, Index n, T* u, Index columns, double* values, T* vh
   // Row after row, as u lies in memory.
   RecycledVec<double> most = zeros<double>(n);
   for (Index row = 0; row < m; ++row)
-    for (Index k = 0; k < n; ++k)
-      most[static_cast<std::size_t>(k)] =
-          std::max(most[static_cast<std::size_t>(k)], size(u[row * columns + k]));
+    for (Index k = 0; k < n; ++k) most[k] = std::max(most[k], size(u[row * columns + k]));
   RecycledVec<T> sign = zeros<T>(n);
   bool flipped = false;
   for (Index k = 0; k < n; ++k) {
     Index first = 0;
-    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[static_cast<std::size_t>(k)])
-      ++first;
+    while (first + 1 < m && size(u[first * columns + k]) < 0.37 * most[k]) ++first;
     const bool negative = real(u[first * columns + k]) < 0;
-    sign[static_cast<std::size_t>(k)] = T(negative ? -1 : 1);
+    sign[k] = T(negative ? -1 : 1);
     if (negative) scale(vh + k * n, -1, n);
     flipped = flipped || negative;
   }
   for (Index row = 0; flipped && row < m; ++row)
-    for (Index k = 0; k < n; ++k)
-      u[row * columns + k] = u[row * columns + k] * sign[static_cast<std::size_t>(k)];
+    for (Index k = 0; k < n; ++k) u[row * columns + k] = u[row * columns + k] * sign[k];
 }
 
 /// Singular value decomposition of a (m × n, destroyed): a wide matrix by way of its adjoint.

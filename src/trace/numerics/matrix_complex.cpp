@@ -85,11 +85,11 @@ const Loops<Complex>& loops<Complex>() {
 void multiply_add(Complex* c, Index step, double sign, View<Complex> a, View<Complex> b, Index m,
                   Index n, Index k) {
   RecycledVec<Complex> room;
-  room.resize(static_cast<std::size_t>(n));
+  room.resize(n);
   for (Index p = 0; p < k; ++p) {
     for (Index j = 0; j < n; ++j) {
       const Complex x = b.data[p * b.row + j * b.column];
-      room[static_cast<std::size_t>(j)] = b.conjugate ? conj(x) : x;
+      room[j] = b.conjugate ? conj(x) : x;
     }
     for (Index i = 0; i < m; ++i) {
       const Complex x = a.data[i * a.row + p * a.column];

@@ -170,8 +170,7 @@ void multiply_add(E* c, Index step, E sign, View<E> a, View<E> b, Index m, Index
   RecycledVec<E> room;
   const Index k_room = std::min(k, most_k),
               a_room = packs_a ? whole(std::min(m, most_rows), 4) * k_room : 0;
-  room.resize(static_cast<std::size_t>(a_room +
-                                       whole(std::min(n, most_columns), machine.columns) * k_room));
+  room.resize(a_room + whole(std::min(n, most_columns), machine.columns) * k_room);
   E *pa = room.data(), *pb = pa + a_room;
   for (Index j = 0; j < n; j += most_columns)
     for (Index p = 0; p < k; p += most_k) {

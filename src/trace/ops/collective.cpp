@@ -52,7 +52,7 @@ Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool t
            x, where);
   Tensor cut = x;
   if (tiled) {
-    shape[static_cast<std::size_t>(axis)] = n / lanes;
+    shape[axis] = n / lanes;
     shape.insert(shape.begin() + axis, lanes);
     cut = reshaped(x, shape, where);
   }
@@ -63,7 +63,7 @@ Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool t
 Tensor with_lanes_behind(const Tensor& x, int axis, CallSite where) {
   const Tensor moved = moveaxis(at_line(x, where), Axes{0}, Axes{axis});
   Shape shape = moved.shape();
-  shape[static_cast<std::size_t>(axis)] *= shape[static_cast<std::size_t>(axis) + 1];
+  shape[axis] *= shape[static_cast<std::size_t>(axis) + 1];
   shape.erase(shape.begin() + axis + 1);
   return reshaped(moved, shape, where);
 }
@@ -169,7 +169,7 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name,
   const UserLine line(where);
   need("ppermute", x, where);
   const AxisRef axis = live_axis(name, "ppermute", where).axis;
-  Vec<std::int64_t> sources(static_cast<std::size_t>(axis->size), -1);
+  Vec<std::int64_t> sources(axis->size, -1);
   for (const auto& [from, to] : permutation) {
     for (std::int64_t lane : {from, to})
       if (lane < 0 || lane >= axis->size)
@@ -177,7 +177,7 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name,
              formatted("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size,
                        name),
              where);
-    std::int64_t& source = sources[static_cast<std::size_t>(to)];
+    std::int64_t& source = sources[to];
     if (source >= 0)
       fail(ErrorKind::value,
            formatted("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name), where);
@@ -203,7 +203,7 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name,
            formatted("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size,
                      name),
            where);
-    if (std::exchange(taken[static_cast<std::size_t>(s)], 1))
+    if (std::exchange(taken[s], 1))
       fail(ErrorKind::value, formatted("vt::pshuffle: lane {} is a source twice", s), where);
   }
   return collectives::permuted_lanes(

@@ -27,8 +27,7 @@ std::string default_layout(const char* before, int spatial, const char* after) {
   std::string text = before;
   const std::string names = "DHW";
   for (int i = 0; i < spatial; ++i)
-    text += spatial <= 3 ? names[static_cast<std::size_t>(3 - spatial + i)]
-                         : static_cast<char>('0' + i);
+    text += spatial <= 3 ? names[3 - spatial + i] : static_cast<char>('0' + i);
   return text += after;
 }
 
@@ -97,8 +96,7 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
     if (&l == &s.kernel) axes.push_back(l.first);
     axes.push_back(l.second);
     t = permuted(t, axes, s.where);
-    for (int k = 0; k < n; ++k)
-      l.spatial[axis_index(k)] = t.rank() - n - (&l == &s.kernel ? 2 : 1) + k;
+    for (int k = 0; k < n; ++k) l.spatial[k] = t.rank() - n - (&l == &s.kernel ? 2 : 1) + k;
     l.second = t.rank() - 1;
     l.first = &l == &s.kernel ? t.rank() - 2 : image ? -1 : 0;
   };
@@ -111,7 +109,7 @@ Setting prepared(std::string_view name, const Operand& x, const Operand& filter,
 Tensor split_axis(const Tensor& x, int axis, std::int64_t parts, std::initializer_list<Axes*> lists,
                   CallSite where) {
   Shape shape = x.shape();
-  shape[axis_index(axis)] /= parts;
+  shape[axis] /= parts;
   shape.insert(shape.begin() + axis, parts);
   for (Axes* axes : lists)
     for (int& a : *axes) a += a >= axis;
@@ -162,7 +160,7 @@ Tensor emitted(const Setting& s, const Sliding& slide, std::int64_t feature_grou
     }
     int from = group;
     for (int k = 0; k < spatial; ++k)
-      if (s.out.spatial[axis_index(k)] == axis) from = group + image + k;
+      if (s.out.spatial[k] == axis) from = group + image + k;
     order.push_back(from);
     shape.push_back(y.dim(from));
   }

@@ -127,7 +127,7 @@ inline Tensor along(std::string_view name, Operand& a, Operand& b, const Axes& a
       refuse(ErrorKind::shape, name,
              formatted("inner sizes differ along axes {} and {}", a_axes[k], b_axes[k]), x, y,
              a.where);
-    lb[static_cast<std::size_t>(b_axes[k])] = a_axes[k];
+    lb[b_axes[k]] = a_axes[k];
   }
   for (int label : la)
     if (!a_axes.contains(label)) out.push_back(label);

@@ -44,8 +44,8 @@ std::string placed(const TextFormat& format, const char* function,
     }
     if (static_cast<std::size_t>(part.value) >= arguments.size())
       refuse(formatted("there is no argument {} for a place", part.value));
-    const TextArgument& a = arguments[static_cast<std::size_t>(part.value)];
-    used[static_cast<std::size_t>(part.value)] = true;
+    const TextArgument& a = arguments[part.value];
+    used[part.value] = true;
     try {
       if (a.is_text) {
         append_literal(text, formatted(part.text.empty() ? "{}" : "{:" + part.text + "}", a.text));

@@ -63,8 +63,7 @@ inline Labels expanded(const Term& term, int count) {
   for (int i = 0; i <= static_cast<int>(term.letters.size()); ++i) {
     if (i == term.ellipsis)
       for (int k = count; k-- > 0;) labels.push_back(first_ellipsis_label + k);
-    if (i < static_cast<int>(term.letters.size()))
-      labels.push_back(term.letters[static_cast<std::size_t>(i)]);
+    if (i < static_cast<int>(term.letters.size())) labels.push_back(term.letters[i]);
   }
   return labels;
 }

@@ -20,7 +20,7 @@ inline Tensor with_length(const Tensor& t, int axis, std::int64_t n, CallSite wh
   if (n < own) return sliced(t, axis, 0, n, 1, where);
   PadParams p;
   p.low = p.high = p.interior = Shape::filled(t.shape().size(), 0);
-  p.high[static_cast<std::size_t>(axis)] = n - own;
+  p.high[axis] = n - own;
   return emit(Op::pad, make_params(std::move(p)),
               {t, full_tensor(Scalar(0).converted(t.dtype()), Aval(t.dtype(), Shape{}))}, where);
 }
@@ -30,8 +30,7 @@ inline Tensor along(FftKind kind, const Tensor& t, const Axes& axes, const Shape
                     CallSite where) {
   Axes order = other_axes(axes, t.rank()), back = Axes::first(t.rank());
   for (int axis : axes) order.push_back(axis);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int>(i);
   return permuted(emit(Op::fft, make_params(FftParams{kind, lengths, false}),
                        {permuted(t, order, where)}, where),
                   back, where);

@@ -27,7 +27,7 @@ Tensor from_host(const void* data, DType dtype, const Shape& shape, bool copy, C
   if (!addressable(dtype, shape))
     fail(ErrorKind::shape,
          std::string(copy ? "vt::tensor: " : "vt::borrow: ") + size_fault(dtype, shape), where);
-  const auto count = static_cast<std::size_t>(shape.elements());
+  const std::size_t count = shape.elements();
   if (!copy)
     return made_at(where,
                    from_buffer(borrow_memory(data, count * size_of(dtype)), Aval(dtype, shape)));

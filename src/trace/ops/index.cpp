@@ -121,7 +121,7 @@ GatherParams along_axis(std::string_view name, const Tensor& x, const Tensor& in
     if (i == axis) {
       p.collapsed_slice_dims.push_back(i);
     } else if (n == m || m == 1) {
-      shape[static_cast<std::size_t>(i)] = n;
+      shape[i] = n;
       p.operand_batching_dims.push_back(i);
       p.indices_batching_dims.push_back(i);
     } else if (n == 1) {
@@ -147,7 +147,7 @@ inline Tensor taken(const Tensor& x, const Tensor& index, int axis, CallSite whe
   p.collapsed_slice_dims.push_back(axis);
   p.start_index_map.push_back(axis);
   p.slice_sizes = x.shape();
-  p.slice_sizes[static_cast<std::size_t>(axis)] = 1;
+  p.slice_sizes[axis] = 1;
   p.mode = IndexMode::clip;
   return emit(Op::gather, make_params(std::move(p)), {x, with_index_axis(index, where)}, where);
 }
@@ -247,7 +247,7 @@ inline void append_starts(std::string_view name, SmallVec<Tensor, 8>& operands, 
 
 inline std::vector<Tensor> start_along(const Tensor& x, const Tensor& start, int axis) {
   std::vector<Tensor> all(static_cast<std::size_t>(x.rank()), Tensor(0));
-  all[static_cast<std::size_t>(axis)] = start;
+  all[axis] = start;
   return all;
 }
 
@@ -327,7 +327,7 @@ Tensor dynamic_slice_in_dim(Operand x, Operand start, Param<std::int64_t> size, 
   detail::need("dynamic_slice_in_dim", x.tensor, x.where);
   const int along = detail::normal_axis("dynamic_slice_in_dim", axis, x.tensor, x.where);
   Shape sizes = x.tensor.shape();
-  sizes[static_cast<std::size_t>(along)] = size;
+  sizes[along] = size;
   return dynamic_slice(x, ix::start_along(x.tensor, start.tensor, along), sizes);
 }
 Tensor dynamic_update_slice_in_dim(Operand x, Operand update, Operand start, Param<int> axis) {
@@ -392,7 +392,7 @@ Tensor gather_nd(Operand x, Operand indices) {
   for (int i = 0; i < k; ++i) {
     p.collapsed_slice_dims.push_back(i);
     p.start_index_map.push_back(i);
-    p.slice_sizes[static_cast<std::size_t>(i)] = 1;
+    p.slice_sizes[i] = 1;
     addressed *= x.tensor.dim(i);
   }
   if (addressed == 0 && detail::extent_along(index.shape(), Axes::first(leading)) != 0)

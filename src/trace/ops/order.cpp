@@ -13,7 +13,7 @@ namespace vt::detail::ordering {
 /// behind all else.
 std::vector<Tensor> sorted_by_parts(TensorSpan operands, SortParams p, CallSite where) {
   std::vector<Tensor> all;
-  const auto keys = static_cast<std::size_t>(p.keys);
+  const std::size_t keys = p.keys;
   for (std::size_t i = 0; i < keys; ++i) {
     const Tensor& t = operands[i];
     if (is_complex(t.dtype())) {
@@ -186,7 +186,7 @@ UniqueResult unique_all(Operand x, const UniqueOptions& options) {
   if (a.n == 0) {
     const Shape shape{options.size.value_or(0)};
     Shape values = a.x.shape();
-    values[static_cast<std::size_t>(a.axis)] = shape[0];
+    values[a.axis] = shape[0];
     const Tensor none = detail::filled("unique", detail::Scalar(0), i32, shape, w);
     return {given.defined() ? detail::broadcast(given, values, w)
                             : detail::filled("unique", detail::Scalar(0), dtype, values, w),

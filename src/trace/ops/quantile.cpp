@@ -32,7 +32,7 @@ struct Rows {
     result = kept;
     if (!keepdims) return;
     result = t.shape();
-    for (int a : over) result[static_cast<std::size_t>(a)] = 1;
+    for (int a : over) result[a] = 1;
   }
 };
 

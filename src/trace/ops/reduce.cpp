@@ -19,7 +19,7 @@ inline Tensor kept(const Tensor& reduced, const Shape& before, const Axes& axes,
                    CallSite where) {
   if (!keepdims || axes.empty()) return reduced;
   Shape shape = before;
-  for (int axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
+  for (int axis : axes) shape[axis] = 1;
   return broadcast_along(reduced, shape, other_axes(axes, before.rank()), where);
 }
 
@@ -157,7 +157,7 @@ inline std::int64_t elements_of_block(const Real& r) {
   constexpr std::int64_t in_cache = 1 << 16, least = 64, worth_blocks = 1 << 17;
   const Shape& shape = r.x.shape();
   if (r.count < worth_blocks || !r.axes.contains(r.x.rank() - 1)) return 0;
-  const auto outermost = static_cast<std::size_t>(r.axes[0]);
+  const std::size_t outermost = r.axes[0];
   std::int64_t apart = 1, within = 1;  // elements between two along the axis; those of them reduced
   for (std::size_t d = outermost + 1; d < shape.size(); ++d) {
     apart *= shape[d];
@@ -173,11 +173,11 @@ inline std::int64_t elements_of_block(const Real& r) {
 inline Tensor squares_of_blocks(const Real& r, std::int64_t block, CallSite where) {
   const int outermost = r.axes[0];
   Shape shape = r.x.shape();
-  shape[static_cast<std::size_t>(outermost)] /= block;
+  shape[outermost] /= block;
   shape.insert(shape.begin() + outermost + 1, block);
   Axes inner;
   for (int a : r.axes) inner.push_back(a + 1);
-  const double blocks = static_cast<double>(shape[static_cast<std::size_t>(outermost)]);
+  const double blocks = static_cast<double>(shape[outermost]);
   const Real x{reshape(r.x, shape), inner, r.result, r.count / blocks};
   const Tensor means = mean_of(x, where), squares = squares_around_mean(x, means, where);
   const Real of_blocks{means, {outermost}, r.result, blocks};
@@ -221,8 +221,7 @@ inline Tensor scan(Op op, std::string_view name, Operand& x, int axis,
   const std::int64_t n = extent(all.shape(), p.axis);
   if (!options.exclusive || n == 0) return all;
   std::vector<std::pair<std::int64_t, std::int64_t>> edges(all.shape().size(), {0, 0});
-  (options.reverse ? edges[static_cast<std::size_t>(p.axis)].second
-                   : edges[static_cast<std::size_t>(p.axis)].first) = 1;
+  (options.reverse ? edges[p.axis].second : edges[p.axis].first) = 1;
   const Tensor others = options.reverse ? sliced(all, p.axis, 1, n, 1, x.where)
                                         : sliced(all, p.axis, 0, n - 1, 1, x.where);
   return pad(others, edges,
@@ -520,7 +519,7 @@ Tensor detail::trapezoid_at(Operand y, const Tensor& x, int axis) {
   Tensor at = x;
   if (x.rank() == 1) {
     Shape shape = Shape::filled(y.tensor.shape().size(), 1);
-    shape[static_cast<std::size_t>(along)] = x.dim(0);
+    shape[along] = x.dim(0);
     at = reshaped(x, shape, w);
   }
   if (at.rank() != y.tensor.rank() || extent(at.shape(), along) != n ||

@@ -43,8 +43,7 @@ struct Plan {
   static bool is_of_batch(int axis) { return axis < new_axis; }
   std::int64_t extent_of(int axis) const {
     if (axis == new_axis) return 1;
-    return is_of_batch(axis) ? batch[static_cast<std::size_t>(axis - batch_axis)]
-                             : parts[static_cast<std::size_t>(axis)].count;
+    return is_of_batch(axis) ? batch[axis - batch_axis] : parts[axis].count;
   }
   /// The shape of the result; without new axes what gathers give and scatters take.
   Shape shape(bool new_axes = true) const {
@@ -269,8 +268,8 @@ Addresses addresses(const Plan& p, bool clamped) {
     if (axis == Plan::new_axis) continue;
     if (axis == Plan::batch_axis) batch_at = leading.rank();
     const bool of_batch = Plan::is_of_batch(axis);
-    if (of_batch || counts(p.parts[static_cast<std::size_t>(axis)])) {
-      if (!of_batch) place[static_cast<std::size_t>(axis)] = leading.rank();
+    if (of_batch || counts(p.parts[axis])) {
+      if (!of_batch) place[axis] = leading.rank();
       leading.push_back(p.extent_of(axis));
     } else {
       g.offset_dims.push_back(moved);

@@ -29,8 +29,7 @@ inline Shape resolved(const Tensor& x, const Shape& wanted, CallSite where) {
     }
   }
   const std::int64_t n = x.size();
-  if (open >= 0 && others > 0 && n % others == 0)
-    shape[static_cast<std::size_t>(open)] = n / others;
+  if (open >= 0 && others > 0 && n % others == 0) shape[open] = n / others;
   if (shape.elements() != n || (open >= 0 && others == 0))
     refuse(ErrorKind::shape, "reshape",
            formatted("{} elements do not fill shape {}", n, wanted.str()), x, where);
@@ -120,7 +119,7 @@ inline Tensor filled_edges(const Tensor& x, int axis, std::int64_t low, std::int
     if (step < 0) part = emit(Op::rev, make_params(AxesParams{Axes{axis}}), {part}, where);
     if (step == 0 && count > 1) {
       Shape shape = aval_of(x).shape;
-      shape[static_cast<std::size_t>(axis)] = count;
+      shape[axis] = count;
       part = broadcast_to(part, shape);
     }
     parts.push_back(part);
@@ -169,7 +168,7 @@ Tensor swapaxes(Operand x, Param<int> a, Param<int> b) {
   Axes p = Axes::first(x.tensor.rank());
   const int i = detail::normal_axis("swapaxes", a, x.tensor, x.where),
             j = detail::normal_axis("swapaxes", b, x.tensor, x.where);
-  std::swap(p[static_cast<std::size_t>(i)], p[static_cast<std::size_t>(j)]);
+  std::swap(p[i], p[j]);
   return detail::permuted(x.tensor, p, x.where);
 }
 Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
@@ -182,8 +181,8 @@ Tensor moveaxis(Operand x, const Axes& from, const Axes& to) {
                    detail::formatted("{} and {} differ in length", from.str(), to.str()), x.tensor,
                    x.where);
   Axes p;
-  p.resize(static_cast<std::size_t>(rank), -1);
-  for (std::size_t i = 0; i < f.size(); ++i) p[static_cast<std::size_t>(t[i])] = f[i];
+  p.resize(rank, -1);
+  for (std::size_t i = 0; i < f.size(); ++i) p[t[i]] = f[i];
   const Axes rest = detail::other_axes(f, rank);
   std::size_t next = 0;
   for (int& axis : p)
@@ -216,9 +215,7 @@ Tensor broadcast_in_dim(Operand x, const Shape& shape, const Axes& axes) {
         x.tensor, x.where);
   // The primitive keeps the order of the axes; another order is a transpose first.
   Axes order = Axes::first(x.tensor.rank()), sorted = to;
-  detail::insertion_sort(order, [&](int i, int j) {
-    return to[static_cast<std::size_t>(i)] < to[static_cast<std::size_t>(j)];
-  });
+  detail::insertion_sort(order, [&](int i, int j) { return to[i] < to[j]; });
   detail::insertion_sort(sorted);
   return detail::emit(detail::Op::broadcast_in_dim,
                       detail::make_params(detail::BroadcastParams{shape, sorted}),
@@ -230,9 +227,8 @@ Tensor expand_dims(Operand x, const Axes& axes) {
   const int rank = x.tensor.rank() + static_cast<int>(axes.size());
   const Axes added = detail::normal_axes("expand_dims", axes, rank, x.tensor, x.where);
   const Axes old = detail::other_axes(added, rank);
-  Shape shape = Shape::filled(static_cast<std::size_t>(rank), 1);
-  for (std::size_t i = 0; i < old.size(); ++i)
-    shape[static_cast<std::size_t>(old[i])] = x.tensor.shape()[i];
+  Shape shape = Shape::filled(rank, 1);
+  for (std::size_t i = 0; i < old.size(); ++i) shape[old[i]] = x.tensor.shape()[i];
   return detail::broadcast_along(x.tensor, shape, old, x.where);
 }
 Tensor squeeze(Operand x, const ReduceAxes& axes) {
@@ -333,7 +329,7 @@ std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& at, Param<
 Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& edges,
            Operand value) {
   detail::need("pad", x.tensor, x.where);
-  const auto rank = static_cast<std::size_t>(x.tensor.rank());
+  const std::size_t rank = x.tensor.rank();
   if (edges.size() != rank && edges.size() != 1)
     detail::refuse(ErrorKind::shape, "pad",
                    detail::formatted("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
@@ -364,7 +360,7 @@ Tensor pad(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& 
   const CallSite w = x.where;
   const detail::UserLine line(w);
   detail::need("pad", x.tensor, w);
-  const auto rank = static_cast<std::size_t>(x.tensor.rank());
+  const std::size_t rank = x.tensor.rank();
   if (edges.size() != rank && edges.size() != 1)
     detail::refuse(ErrorKind::shape, "pad",
                    detail::formatted("{} pairs of edges for rank {}", edges.size(), rank), x.tensor,
@@ -546,8 +542,8 @@ std::vector<Tensor> meshgrid(TensorSpan axes, bool matrix_indexing, CallSite whe
   if (n > 0) detail::need_size("meshgrid", axes[0].dtype(), shape, axes, where);
   std::vector<Tensor> grids;
   for (int i = 0; i < n; ++i)
-    grids.push_back(detail::broadcast_along(sh::flattened(axes[static_cast<std::size_t>(i)], where),
-                                            shape, Axes(place(i)), where));
+    grids.push_back(
+        detail::broadcast_along(sh::flattened(axes[i], where), shape, Axes(place(i)), where));
   return grids;
 }
 
@@ -599,7 +595,7 @@ inline Blocks blocks_of(const Shape& s, const Shape& block, std::int64_t images)
   b.apart.push_back(images);
   Axes places;
   for (int i = 0; i < k; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     b.apart.push_back(s[at + 1] / block[at]);
     b.apart.push_back(block[at]);
     b.order.push_back(2 * i + 2);
@@ -609,9 +605,9 @@ inline Blocks blocks_of(const Shape& s, const Shape& block, std::int64_t images)
   b.order.append(places.begin(), places.end());
   for (int i = k + 1; i < s.rank(); ++i) {
     b.order.push_back(b.apart.rank());
-    b.apart.push_back(s[static_cast<std::size_t>(i)]);
+    b.apart.push_back(s[i]);
   }
-  for (int axis : b.order) b.batched.push_back(b.apart[static_cast<std::size_t>(axis)]);
+  for (int axis : b.order) b.batched.push_back(b.apart[axis]);
   return b;
 }
 inline void check_blocks(std::string_view name, const Tensor& x, const Shape& block,
@@ -633,7 +629,7 @@ Tensor space_to_batch(Operand x, const Shape& block,
   detail::shapes::check_blocks("space_to_batch", x.tensor, block, padding.size(), w);
   std::vector<std::pair<std::int64_t, std::int64_t>> edges{{0, 0}};
   edges.insert(edges.end(), padding.begin(), padding.end());
-  edges.resize(static_cast<std::size_t>(x.tensor.rank()));
+  edges.resize(x.tensor.rank());
   const Tensor t = pad(x, edges);
   std::int64_t cells = 1;
   for (std::size_t i = 0; i < block.size(); ++i) {
@@ -669,8 +665,7 @@ Tensor batch_to_space(Operand x, const Shape& block,
   detail::need_size("batch_to_space", x.tensor.dtype(), shape, {&x.tensor, 1}, w);
   const detail::shapes::Blocks b = detail::shapes::blocks_of(shape, block, shape[0]);
   Axes back = b.order;
-  for (std::size_t i = 0; i < b.order.size(); ++i)
-    back[static_cast<std::size_t>(b.order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < b.order.size(); ++i) back[b.order[i]] = static_cast<int>(i);
   const Tensor t = detail::reshaped(
       detail::permuted(detail::reshaped(x.tensor, b.batched, w), back, w), shape, w);
   std::vector<std::pair<std::int64_t, std::int64_t>> edges(static_cast<std::size_t>(t.rank()));

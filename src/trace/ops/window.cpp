@@ -138,7 +138,7 @@ struct Windows {
 Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
                       const WindowOptions& o, CallSite where) {
   const std::size_t n = axes.size();
-  const auto rank = static_cast<std::size_t>(x.rank());
+  const std::size_t rank = x.rank();
   if (o.window.empty() && n > 0)
     refuse(ErrorKind::value, name, "needs the window's size", x, where);
   Windows w;
@@ -156,7 +156,7 @@ Windows windows_along(std::string_view name, const Tensor& x, const Axes& axes,
       edges_of(name, o.padding, w.params.extents, windows, w.params.strides, x, where);
   w.padding = {Shape::filled(rank, 0), Shape::filled(rank, 0), Shape::filled(rank, 0)};
   for (std::size_t k = 0; k < n; ++k) {
-    const std::size_t axis = axis_index(axes[k]);
+    const std::size_t axis = axes[k];
     w.padding.low[axis] = edges.low[k];
     w.padding.high[axis] = edges.high[k];
     w.padding.interior[axis] = base[k] - 1;
@@ -254,13 +254,13 @@ Windows pool_windows(std::string_view name, const Operand& x, const PoolOptions&
 /// How many elements of x each window has along each window axis, as an array over the axes of x (1
 /// along the others).
 Tensor counts(const Windows& w, const Tensor& x, CallSite where) {
-  Shape shape = Shape::filled(static_cast<std::size_t>(x.rank()), 1);
+  Shape shape = Shape::filled(x.rank(), 1);
   for (std::size_t k = 0; k < w.params.axes.size(); ++k)
-    shape[axis_index(w.params.axes[k])] = w.params.count(k);
-  Vec<double> counts(static_cast<std::size_t>(shape.elements()), 1.0);
+    shape[w.params.axes[k]] = w.params.count(k);
+  Vec<double> counts(shape.elements(), 1.0);
   std::int64_t inner = shape.elements();
   for (std::size_t k = 0; k < w.params.axes.size() && inner > 0; ++k) {
-    const std::size_t axis = axis_index(w.params.axes[k]);
+    const std::size_t axis = w.params.axes[k];
     inner /= shape[axis];
     Vec<double> along;
     for (std::int64_t o = 0; o < shape[axis]; ++o) {
@@ -273,8 +273,7 @@ Tensor counts(const Windows& w, const Tensor& x, CallSite where) {
       along.push_back(n);
     }
     for (std::size_t i = 0; i < counts.size(); ++i)
-      counts[i] *=
-          along[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % shape[axis])];
+      counts[i] *= along[static_cast<std::int64_t>(i) / inner % shape[axis]];
   }
   // A window of nothing but padding has the average 0.
   for (double& n : counts) n = std::max(n, 1.0);

@@ -105,7 +105,7 @@ std::int64_t lanes_at_once(const BlockCall& call,
 
 void JoinedBlocks::add(Tensor block, int axis, std::int64_t lanes, bool evaluated, CallSite where) {
   const Aval& part = aval_of(block);
-  const std::int64_t count = part.shape[static_cast<std::size_t>(axis)];
+  const std::int64_t count = part.shape[axis];
   if (!evaluated || (first_ == 0 && count == lanes)) {
     parts_.push_back(std::move(block));
     first_ += count;
@@ -113,7 +113,7 @@ void JoinedBlocks::add(Tensor block, int axis, std::int64_t lanes, bool evaluate
   }
   if (!all_.defined()) {
     Aval whole = part;
-    whole.shape[static_cast<std::size_t>(axis)] = lanes;
+    whole.shape[axis] = lanes;
     all_ = from_buffer(allocate(whole.bytes(), "the results of all blocks"), whole);
   }
   std::size_t inner = size_of(part.dtype), outer = 1;

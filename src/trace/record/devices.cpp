@@ -86,7 +86,7 @@ Device Tensor::device() const {
   const detail::Node* n = detail::node_of(*this);
   if (!n || n->level > 0) return default_device();
   if (!n->ready.load(std::memory_order_acquire)) return detail::device_choice::of_pending(n);
-  return n->buffers[static_cast<std::size_t>(detail::output_of(*this))]->device;
+  return n->buffers[detail::output_of(*this)]->device;
 }
 
 Tensor Tensor::to(Device device, CallSite where) const {

@@ -35,7 +35,7 @@ bool pending(const Node* n) { return !n->ready.load(std::memory_order_acquire); 
 
 // The value of an evaluated Tensor, unless it was given away.
 const BufferRef& kept_buffer(const Tensor& t, CallSite where) {
-  const BufferRef& b = node_of(t)->buffers[static_cast<std::size_t>(output_of(t))];
+  const BufferRef& b = node_of(t)->buffers[output_of(t)];
   if (b->donated.file)
     fail(ErrorKind::value,
          "vt::Tensor: this " + aval_of(t).str() + " was donated to the function jitted" +
@@ -239,14 +239,12 @@ Tensor look_through(const Tensor& t, CallSite where, const char* function) {
     std::vector<Tensor> operands;
     for (const Tensor& in : n->inputs)
       operands.push_back(
-          node_of(in)->level == level
-              ? scope().looked_at.at(node_of(in))[static_cast<std::size_t>(output_of(in))]
-              : in);
+          node_of(in)->level == level ? scope().looked_at.at(node_of(in))[output_of(in)] : in);
     SmallVec<Tensor, 1> outputs = emit_all(n->op, n->params, operands, n->where);
     scope().looked_at[n] = std::vector<Tensor>(outputs.begin(), outputs.end());
     path.pop_back();
   }
-  return scope().looked_at.at(node_of(t))[static_cast<std::size_t>(output_of(t))];
+  return scope().looked_at.at(node_of(t))[output_of(t)];
 }
 
 // Puts what is outside of all scopes in place of tracers. All that a scope computes when it is
@@ -354,7 +352,7 @@ void donate(const Tensor& t, CallSite to) {
   while (node_of(outer)->level > 0) outer = lazy_run::look_through(outer, to, nullptr);
   Node* n = node_of(outer);
   const std::lock_guard lock(lazy_mutex());
-  BufferRef& buffer = n->buffers[static_cast<std::size_t>(output_of(outer))];
+  BufferRef& buffer = n->buffers[output_of(outer)];
   BufferRef gone = borrow_memory(nullptr, 0);
   gone->device = buffer->device;
   gone->donated = to;
@@ -397,7 +395,7 @@ void copy_out(const Tensor& t, DType dtype, void* out, CallSite where, const cha
     return;
   }
   const BufferRef buffer = value_of(t, where, function);
-  convert_elements(buffer->data, t.dtype(), out, dtype, static_cast<std::size_t>(t.size()));
+  convert_elements(buffer->data, t.dtype(), out, dtype, t.size());
 }
 
 const void* host_data(const Tensor& t, DType wanted, CallSite where, const char* function) {
@@ -472,7 +470,7 @@ std::int64_t Tensor::dim(Param<int> axis, CallSite where) const {
         ErrorKind::shape,
         "vt::Tensor::dim: axis " + std::to_string(axis) + " of " + detail::aval_of(*this).str(),
         where);
-  return shape()[static_cast<std::size_t>(axis < 0 ? axis + r : int{axis})];
+  return shape()[axis < 0 ? axis + r : int{axis}];
 }
 const Tensor& Tensor::eval(CallSite where) const& {
   detail::buffer_of(*this, where, "vt::Tensor::eval");  // of a device: given to it, not waited for

@@ -391,8 +391,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
     return as_results(emit_recursive(entry->recursive, operands, where));
   }
   const CallResults made = emit_call(entry->called, arguments, where);
-  const auto updated = static_cast<std::size_t>(
-      count_if(entry->states, [](const OwnState& s) { return s.updated; }));
+  const std::size_t updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
   Results results;
   results.reserve(made.size());
   std::size_t next = 0;

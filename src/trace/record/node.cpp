@@ -84,7 +84,7 @@ void check_alive(const Tensor& t, CallSite where) {
   const Node* n = node_of(t);
   if (n->level == 0) return;
   const ThreadState& state = thread_state();
-  const auto level = static_cast<std::size_t>(n->level);
+  const std::size_t level = n->level;
   if (level <= state.scopes.size() && state.scopes[level - 1].id == n->scope) return;
   const std::string line = at(n->where), by = n->op == Op::input
                                                   ? " made as an argument"

@@ -97,9 +97,7 @@ struct ValueOfNode {
 };
 inline ValueOfNode value_of_node(const Tensor& t) { return {node_of(t), output_of(t)}; }
 
-inline const Aval& aval_of(const Tensor& t) {
-  return node_of(t)->avals[static_cast<std::size_t>(output_of(t))];
-}
+inline const Aval& aval_of(const Tensor& t) { return node_of(t)->avals[output_of(t)]; }
 
 /// Makes the node of `op` on `operands` and returns its outputs. Checks that the operands' scopes
 /// are alive, infers shapes, and puts the node where its operands live: in the deepest scope among

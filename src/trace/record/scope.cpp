@@ -244,7 +244,7 @@ class Closer {
       if (count > 1) captured_results_.resize(captured_results_.size() + count, -1);
     }
     if (count == 1) return n->first_var;
-    Var& v = captured_results_[static_cast<std::size_t>(n->first_var + output_of(t))];
+    Var& v = captured_results_[n->first_var + output_of(t)];
     if (v < 0) v = capture(t);
     return v;
   }
@@ -428,18 +428,16 @@ Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor
 
 std::vector<Tensor> replay(const GraphBody& graph, std::span<const Tensor> arguments) {
   RecycledVec<Tensor> values(graph.avals.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    values[static_cast<std::size_t>(graph.inputs[i])] = arguments[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = arguments[i];
   Borrowed operands;
   for (const Equation& e : graph.equations) {
     operands.clear();
-    for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
-    repeat(graph, e, operands,
-           [&](Var v, Tensor t) { values[static_cast<std::size_t>(v)] = std::move(t); });
+    for (Var v : e.inputs) operands.add(values[v]);
+    repeat(graph, e, operands, [&](Var v, Tensor t) { values[v] = std::move(t); });
   }
   std::vector<Tensor> results;
   results.reserve(graph.outputs.size());
-  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  for (Var v : graph.outputs) results.push_back(values[v]);
   return results;
 }
 

@@ -48,10 +48,10 @@ namespace state_logs {
 /// outside of all.
 int own_scope(const ThreadState& state) {
   int k = static_cast<int>(state.scopes.size()) - 1;
-  while (k >= 0 && state.scopes[static_cast<std::size_t>(k)].kind == ScopeKind::linear) --k;
+  while (k >= 0 && state.scopes[k].kind == ScopeKind::linear) --k;
   return k;
 }
-ScopeState& scope(int k) { return thread_state().scopes[static_cast<std::size_t>(k)]; }
+ScopeState& scope(int k) { return thread_state().scopes[k]; }
 
 StateEntry* find(ScopeState& scope, const VariableRef& variable) {
   for (StateEntry& e : scope.states)

@@ -291,7 +291,7 @@ Var convert(Pass& p, const Candidate& c) {
   if (e->op == Op::iota && is_int(from) && !is_bool(to)) {
     // An index that fits is the same number in the other dtype.
     const auto& iota = e->as<IotaParams>();
-    const std::int64_t extent = iota.aval.shape[static_cast<std::size_t>(iota.axis)];
+    const std::int64_t extent = iota.aval.shape[iota.axis];
     const int bits =
         std::min({is_float(to) ? precision(to) : magnitude_bits(to), magnitude_bits(from), 62});
     if (extent <= (std::int64_t{1} << bits))

@@ -61,7 +61,7 @@ std::optional<Updates> updates_of(const CondParams& p, std::size_t result) {
     }
     const auto found = std::find(branch->inputs.begin(), branch->inputs.end(), array);
     if (found == branch->inputs.end()) return std::nullopt;
-    const auto here = static_cast<std::size_t>(found - branch->inputs.begin());
+    const std::size_t here = found - branch->inputs.begin();
     if (input.value_or(here) != here) return std::nullopt;
     input = here;
     u.update.push_back(e);
@@ -94,7 +94,7 @@ Var nothing_to_write(GraphBody& g, const Updates& u, std::size_t operand) {
   const Aval wanted(given.dtype, given.shape);
   if (e.op == Op::dynamic_update_slice && operand == 1) {
     const Var array = g.inputs[u.input];
-    const auto rank = static_cast<std::size_t>(wanted.shape.rank());
+    const std::size_t rank = wanted.shape.rank();
     return add(
         g, Op::slice,
         make_params(SliceParams{Shape::filled(rank, 0), wanted.shape, Shape::filled(rank, 1)}),

@@ -13,8 +13,6 @@ namespace vt::detail::simplification {
 
 namespace joined_branches {
 
-inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// Which result of `a` operand k of `b` is; −1: none.
 int source(const Equation& a, const Equation& b, std::size_t k) {
   const auto found = std::find(a.outputs.begin(), a.outputs.end(), b.inputs[k]);
@@ -35,9 +33,7 @@ bool go_together(const Equation& a, const Equation& b) {
     if (q.lanes && !q.lanes.mapped[k]) return false;  // a branch that sees the results of all lanes
     for (std::size_t i = 0; i < p.branches.size(); ++i) {
       const GraphBody &first = *p.branches[i], &then = *q.branches[i];
-      if (!(first.aval(first.outputs[static_cast<std::size_t>(from)]) ==
-            then.aval(then.inputs[k - 1])))
-        return false;
+      if (!(first.aval(first.outputs[from]) == then.aval(then.inputs[k - 1]))) return false;
     }
   }
   return reads;
@@ -73,18 +69,17 @@ Equation joined(const Equation& a, const Equation& b) {
     Vec<Var> names(then.avals.size(), -1);
     for (std::size_t k = 1; k < b.inputs.size(); ++k) {
       const int from = source(a, b, k);
-      Var& name = names[at(then.inputs[k - 1])];
-      name = from >= 0 ? body->outputs[static_cast<std::size_t>(from)]
-                       : body->fresh(then.aval(then.inputs[k - 1]));
+      Var& name = names[then.inputs[k - 1]];
+      name = from >= 0 ? body->outputs[from] : body->fresh(then.aval(then.inputs[k - 1]));
       if (from < 0) body->inputs.push_back(name);
     }
     for (const Equation& inner : then.equations) {
       Equation copy = inner;
-      for (Var& v : copy.inputs) v = names[at(v)];
-      for (Var& v : copy.outputs) v = names[at(v)] = body->fresh(then.aval(v));
+      for (Var& v : copy.inputs) v = names[v];
+      for (Var& v : copy.outputs) v = names[v] = body->fresh(then.aval(v));
       body->equations.push_back(std::move(copy));
     }
-    for (Var v : then.outputs) body->outputs.push_back(names[at(v)]);
+    for (Var v : then.outputs) body->outputs.push_back(names[v]);
     both.branches.push_back(std::move(body));
   }
   e.params = make_params(std::move(both));
@@ -103,16 +98,16 @@ std::size_t join_branches(GraphBody& g) {
   const auto makers = [&](const Equation& b, std::int64_t limit) {
     Vec<std::int64_t> found;
     for (Var v : b.inputs)
-      if (maker[at(v)] >= 0 && maker[at(v)] < limit) found.push_back(maker[at(v)]);
+      if (maker[v] >= 0 && maker[v] < limit) found.push_back(maker[v]);
     std::sort(found.begin(), found.end(), std::greater<>());
-    found.resize(static_cast<std::size_t>(std::unique(found.begin(), found.end()) - found.begin()));
+    found.resize(std::unique(found.begin(), found.end()) - found.begin());
     return found;
   };
   for (std::size_t b = 0; b < g.equations.size(); ++b) {
     if (g.equations[b].op == Op::cond) {
       Vec<std::int64_t> before = makers(g.equations[b], static_cast<std::int64_t>(b));
       for (std::size_t k = 0; k < before.size(); ++k) {
-        const auto a = static_cast<std::size_t>(before[k]);
+        const std::size_t a = before[k];
         if (!go_together(g.equations[a], g.equations[b]) || !can_wait(g, a, b, gone)) continue;
         g.equations[b] = joined(g.equations[a], g.equations[b]);
         gone[a] = 1;
@@ -121,7 +116,7 @@ std::size_t join_branches(GraphBody& g) {
         k = static_cast<std::size_t>(-1);
       }
     }
-    for (Var v : g.equations[b].outputs) maker[at(v)] = static_cast<std::int64_t>(b);
+    for (Var v : g.equations[b].outputs) maker[v] = static_cast<std::int64_t>(b);
   }
   if (count == 0) return 0;
   RecycledVec<Equation> left;

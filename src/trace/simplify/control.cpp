@@ -13,8 +13,6 @@ namespace control_parts {
 
 constexpr int most_iterations = 16;
 
-inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 }  // namespace control_parts
 
 // --- apart and together --------------------------------------------------------------------------
@@ -29,7 +27,7 @@ ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Va
     lanes = e.as<CondParams>().lanes;
   } else if (op_ == Op::while_) {
     lanes = e.as<WhileParams>().lanes;
-    carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
+    carries_ = e.as<WhileParams>().carries;
   } else if (op_ == Op::scan) {
     const auto& p = e.as<ScanParams>();
     carries_ = static_cast<std::size_t>(p.carries);
@@ -74,11 +72,12 @@ void ControlRewrite::read_interfaces() {
 }
 
 void ControlRewrite::write_interfaces() {
-  using control_parts::at;
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     GraphBody& g = edit(b);
     const Vec<Var>& renamed = bodies_[b].renamed;
-    const auto now = [&](Var v) { return at(v) < renamed.size() ? renamed[at(v)] : v; };
+    const auto now = [&](Var v) {
+      return static_cast<std::size_t>(v) < renamed.size() ? renamed[v] : v;
+    };
     if (!renamed.empty())
       for (Equation& e : g.equations)
         for (Var& v : e.inputs) v = now(v);
@@ -112,7 +111,7 @@ void ControlRewrite::rename(std::size_t body, Var from, Var to) {
   const std::size_t before = renamed.size(), count = edit(body).avals.size();
   renamed.resize(count);
   for (std::size_t i = before; i < count; ++i) renamed[i] = static_cast<Var>(i);
-  renamed[control_parts::at(from)] = to;
+  renamed[from] = to;
 }
 
 void ControlRewrite::simplify_bodies() {
@@ -157,7 +156,7 @@ SmallVec<Var, 2> ControlRewrite::run() {
   SmallVec<Var, 2> values;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const Result* r = &results_[i];
-    while (r->same_as >= 0) r = &results_[static_cast<std::size_t>(r->same_as)];
+    while (r->same_as >= 0) r = &results_[r->same_as];
     values.push_back(r->value);
   }
   return values;
@@ -227,12 +226,11 @@ void ControlRewrite::settle(Result& r, Var value) {
 // --- what is decided -----------------------------------------------------------------------------
 
 Vec<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
-  using control_parts::at;
   Vec<Var> map(body.avals.size(), Pass::none), results;
-  for (std::size_t i = 0; i < inputs.size(); ++i) map[at(body.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) map[body.inputs[i]] = inputs[i];
   pass_.walk(body, map, false);
   pass_.where_ = where_;
-  for (Var v : body.outputs) results.push_back(map[at(v)]);
+  for (Var v : body.outputs) results.push_back(map[v]);
   return results;
 }
 
@@ -318,19 +316,18 @@ bool ControlRewrite::unroll() {
 /// Is a while's condition false before the first iteration? Asked only where all that it looks at
 /// is known.
 bool ControlRewrite::is_false_at_first() {
-  using control_parts::at;
   const GraphBody& g = bodies_[0].get();
   for (const Equation& e : g.equations)
     if (family_of(e.op) == Family::structure || has_effect(e)) return false;
   Vec<bool> live(g.avals.size());
-  live[at(g.outputs[0])] = true;
+  live[g.outputs[0]] = true;
   pass_.memo_.liveness.propagate(g, live);
   Vec<Var> inputs;
   for (const Role role : {Role::carry, Role::rest}) {
     for (const Operand& o : operands_) {
       if (o.role != role) continue;
       inputs.push_back(o.outer);  // whatever it is where the condition does not look
-      if (!live[at(o.inner[0])]) continue;
+      if (!live[o.inner[0]]) continue;
       if (const Scalar* s = pass_.full_value(o.outer))
         inputs.back() = pass_.full(*s, inner_aval(o));
       else if (o.mapped || !pass_.def(o.outer, Op::constant)) return false;
@@ -345,7 +342,6 @@ bool ControlRewrite::is_false_at_first() {
 /// Carries that no result, no other carry and no condition needs become operands of the rest, whose
 /// last use goes with the result.
 bool ControlRewrite::drop_dead() {
-  using control_parts::at;
   bool dropped = false;
   if (!is_loop()) {
     // Results are dropped as they are read; only the first time there is something to say.
@@ -357,7 +353,7 @@ bool ControlRewrite::drop_dead() {
   Liveness& liveness = pass_.memo_.liveness;
   if (op_ == Op::while_) {
     in_condition.resize(bodies_[0].get().avals.size());
-    in_condition[at(bodies_[0].get().outputs[0])] = true;
+    in_condition[bodies_[0].get().outputs[0]] = true;
     liveness.propagate(bodies_[0].get(), in_condition);
   }
   const GraphBody& g = step_body();
@@ -365,13 +361,12 @@ bool ControlRewrite::drop_dead() {
     grew = false;
     Vec<bool> needed(g.avals.size());
     for (std::size_t i = 0; i < results_.size(); ++i)
-      if (live[i]) needed[at(results_[i].inner[0])] = true;
+      if (live[i]) needed[results_[i].inner[0]] = true;
     liveness.propagate(g, needed);
     for (std::size_t i = 0; i < carries_; ++i) {
       if (!is_carry(i) || live[i]) continue;
       const Operand& o = operands_[i];
-      if (!needed[at(o.inner[step()])] && (in_condition.empty() || !in_condition[at(o.inner[0])]))
-        continue;
+      if (!needed[o.inner[step()]] && (in_condition.empty() || !in_condition[o.inner[0]])) continue;
       live[i] = grew = true;
     }
   }
@@ -388,20 +383,19 @@ bool ControlRewrite::drop_dead() {
 
 /// Operands that no body uses.
 bool ControlRewrite::drop_operands() {
-  using control_parts::at;
   bool dropped = false;
   Vec<Vec<bool>> used;
   for (const Body& b : bodies_) {
     const GraphBody& g = b.get();
     Vec<bool>& flags = used.emplace_back(g.avals.size());
     for (const Equation& e : g.equations)
-      for (Var v : e.inputs) flags[at(v)] = true;
-    for (Var v : g.outputs) flags[at(v)] = true;
+      for (Var v : e.inputs) flags[v] = true;
+    for (Var v : g.outputs) flags[v] = true;
   }
   for (Operand& o : operands_) {
     if (o.role != Role::sequence && o.role != Role::rest) continue;
     bool any = false;
-    for (std::size_t b = 0; b < bodies_.size(); ++b) any = any || used[b][at(o.inner[b])];
+    for (std::size_t b = 0; b < bodies_.size(); ++b) any = any || used[b][o.inner[b]];
     if (any) continue;
     o.role = Role::gone;
     dropped = true;

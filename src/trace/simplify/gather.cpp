@@ -48,8 +48,8 @@ std::optional<Affine> affine_constant(const Pass& p, Var v, std::int64_t compone
   const std::int64_t components = shape.back(), count = params.aval.elements() / components;
   Affine a{value(component), 0, -1};
   std::int64_t inner = 1, axis_inner = 1;
-  for (int axis = shape.rank() - 2; axis >= 0; inner *= shape[axis_index(axis)], --axis) {
-    if (shape[axis_index(axis)] < 2) continue;
+  for (int axis = shape.rank() - 2; axis >= 0; inner *= shape[axis], --axis) {
+    if (shape[axis] < 2) continue;
     const std::int64_t step = value(inner * components + component) - a.start;
     if (step == 0) continue;
     if (a.step != 0) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<Affine> affine_constant(const Pass& p, Var v, std::int64_t compone
     axis_inner = inner;
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t along = a.axis < 0 ? 0 : i / axis_inner % shape[axis_index(a.axis)];
+    const std::int64_t along = a.axis < 0 ? 0 : i / axis_inner % shape[a.axis];
     if (value(i * components + component) != a.start + a.step * along) return std::nullopt;
   }
   return a;
@@ -69,7 +69,7 @@ std::optional<Affine> component_of(const Pass& p, Var indices, std::int64_t k) {
   const int last = p.shape(indices).rank() - 1;
   if (const Equation* e = p.def(indices, Op::concatenate); e && e->as<AxisParams>().axis == last) {
     for (Var part : e->inputs) {
-      const std::int64_t extent = p.shape(part)[axis_index(last)];
+      const std::int64_t extent = p.shape(part)[last];
       if (k < extent) return component_of(p, part, k);
       k -= extent;
     }
@@ -95,17 +95,17 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
   std::size_t next_window = 0;
   for (int axis = 0; axis < operand.rank(); ++axis)
     if (!g.absent.contains(axis) && !g.operand_batching.contains(axis))
-      box.moved_axis[axis_index(axis)] = g.window_dims[next_window++];
+      box.moved_axis[axis] = g.window_dims[next_window++];
 
   Axes used;  // leading axes that some operand axis follows
   for (std::size_t k = 0; k < g.operand_batching.size(); ++k) {
-    const std::size_t axis = axis_index(g.operand_batching[k]);
+    const std::size_t axis = g.operand_batching[k];
     box.limit[axis] = operand[axis];
-    box.moved_axis[axis] = leading[axis_index(g.indices_batching[k])];
+    box.moved_axis[axis] = leading[g.indices_batching[k]];
     used.push_back(g.indices_batching[k]);
   }
   for (std::size_t k = 0; k < g.map.size(); ++k) {
-    const std::size_t axis = axis_index(g.map[k]);
+    const std::size_t axis = g.map[k];
     const auto a = component_of(p, g.indices, static_cast<std::int64_t>(k));
     if (!a) return std::nullopt;
     const std::int64_t last = operand[axis] - g.window[axis];
@@ -116,7 +116,7 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
       box.limit[axis] = box.start[axis] + g.window[axis];
       continue;
     }
-    const std::int64_t steps = indices[axis_index(a->axis)] - 1, end = a->start + steps * a->step;
+    const std::int64_t steps = indices[a->axis] - 1, end = a->start + steps * a->step;
     if (g.window[axis] != 1 || used.contains(a->axis)) return std::nullopt;
     if (std::min(a->start, end) < 0 || std::max(a->start, end) > last) return std::nullopt;
     used.push_back(a->axis);
@@ -124,7 +124,7 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
     box.limit[axis] = std::max(a->start, end) + 1;
     box.stride[axis] = std::abs(a->step);
     if (a->step < 0) box.reversed.push_back(static_cast<int>(axis));
-    box.moved_axis[axis] = leading[axis_index(a->axis)];
+    box.moved_axis[axis] = leading[a->axis];
   }
   insertion_sort(box.reversed);
   return box;
@@ -134,7 +134,7 @@ std::optional<Box> box_of(const Pass& p, const Addressing& g) {
 /// met several times.)
 bool meets_each_once(const Box& box, const Shape& moved) {
   for (int axis = 0; axis < moved.rank(); ++axis)
-    if (moved[axis_index(axis)] != 1 && !box.moved_axis.contains(axis)) return false;
+    if (moved[axis] != 1 && !box.moved_axis.contains(axis)) return false;
   return true;
 }
 
@@ -181,8 +181,7 @@ Var simplify_scatter(Pass& p, const Candidate& c) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     const bool absent =
         s.inserted_window_dims.contains(axis) || s.operand_batching_dims.contains(axis);
-    window.push_back(absent ? 1
-                            : p.shape(updates)[axis_index(s.update_window_dims[next_window++])]);
+    window.push_back(absent ? 1 : p.shape(updates)[s.update_window_dims[next_window++]]);
   }
   const Shape& moved = p.shape(updates);
   const auto box =
@@ -268,10 +267,9 @@ std::optional<Var> condition_of_writes(Pass& p, Var condition, const Equation& u
     const auto* const batch =
         std::find(s.operand_batching_dims.begin(), s.operand_batching_dims.end(), axes[a]);
     if (batch == s.operand_batching_dims.end()) return std::nullopt;
-    const int of_indices =
-        s.indices_batching_dims[static_cast<std::size_t>(batch - s.operand_batching_dims.begin())];
-    to.push_back(of_updates[axis_index(of_indices)]);
-    if (p.shape(value)[a] != shape[axis_index(to.back())]) return std::nullopt;
+    const int of_indices = s.indices_batching_dims[batch - s.operand_batching_dims.begin()];
+    to.push_back(of_updates[of_indices]);
+    if (p.shape(value)[a] != shape[to.back()]) return std::nullopt;
   }
   if (!std::is_sorted(to.begin(), to.end())) return std::nullopt;
   return p.broadcast(value, shape, to);

@@ -38,7 +38,7 @@ Var of_broadcast(Pass& p, const SliceParams& s, const Shape& result, const Equat
   const Axes& axes = e.as<BroadcastParams>().axes;
   Shape start, limit, stride;
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    const std::size_t axis = axis_index(axes[k]);
+    const std::size_t axis = axes[k];
     const bool broadcasted = p.shape(inner)[k] != p.shape(e.outputs[0])[axis];
     start.push_back(broadcasted ? 0 : s.start[axis]);
     limit.push_back(broadcasted ? 1 : s.limit[axis]);
@@ -61,15 +61,15 @@ Var of_reshape(Pass& p, const SliceParams& s, const Shape& result, const Equatio
   if (!map || result.elements() == 0) return Pass::none;
   Shape start, limit, stride;
   for (int axis : *map) {
-    start.push_back(axis < 0 ? 0 : s.start[axis_index(axis)]);
-    limit.push_back(axis < 0 ? 1 : s.limit[axis_index(axis)]);
-    stride.push_back(axis < 0 ? 1 : s.stride[axis_index(axis)]);
+    start.push_back(axis < 0 ? 0 : s.start[axis]);
+    limit.push_back(axis < 0 ? 1 : s.limit[axis]);
+    stride.push_back(axis < 0 ? 1 : s.stride[axis]);
   }
   return p.reshape(p.slice(inner, start, limit, stride), result);
 }
 
 Var of_concatenate(Pass& p, const SliceParams& s, const Shape& result, const Equation& e) {
-  const std::size_t axis = axis_index(e.as<AxisParams>().axis);
+  const std::size_t axis = e.as<AxisParams>().axis;
   if (result.elements() == 0) return Pass::none;
   std::int64_t offset = 0;
   for (Var part : e.inputs) {
@@ -124,7 +124,7 @@ Var of_elementwise(Pass& p, const Candidate& c, const Equation& e) {
 /// reads the others.
 Var of_sort(Pass& p, const SliceParams& s, const Shape& result, Var x, const Equation& e) {
   SortParams sort = e.as<SortParams>();
-  const std::size_t axis = axis_index(sort.axis);
+  const std::size_t axis = sort.axis;
   if (!p.used_once(x) || s.stride[axis] != 1) return Pass::none;
   std::size_t position = 0;
   for (std::size_t i = 0; i < e.outputs.size(); ++i) {
@@ -161,7 +161,7 @@ Var slice(Pass& p, const Candidate& c) {
     case Op::pad: return of_pad(p, s, result, *e);
     case Op::sort: return of_sort(p, s, result, x, *e);
     case Op::iota: {
-      const std::size_t axis = axis_index(e->as<IotaParams>().axis);
+      const std::size_t axis = e->as<IotaParams>().axis;
       if (s.start[axis] != 0 || s.stride[axis] != 1) return Pass::none;
       return p.emit(Op::iota, make_params(IotaParams{c.aval, e->as<IotaParams>().axis}), {});
     }

@@ -16,8 +16,7 @@ namespace control_known {
 inline Vec<const Scalar*> full_values(const GraphBody& g) {
   Vec<const Scalar*> values(g.avals.size(), nullptr);
   for (const Equation& e : g.equations)
-    if (e.op == Op::full)
-      values[static_cast<std::size_t>(e.outputs[0])] = &e.as<FullParams>().value;
+    if (e.op == Op::full) values[e.outputs[0]] = &e.as<FullParams>().value;
   return values;
 }
 
@@ -34,14 +33,14 @@ bool ControlRewrite::merge_operands() {
     if (o.role != Role::sequence && o.role != Role::rest) continue;
     SmallVec<int, 2>& same = given[o.outer];
     const auto* i = std::find_if(same.begin(), same.end(), [&](int k) {
-      const Operand& first = operands_[static_cast<std::size_t>(k)];
+      const Operand& first = operands_[k];
       return first.role == o.role && first.mapped == o.mapped;
     });
     if (i == same.end()) {
       same.push_back(static_cast<int>(j));
       continue;
     }
-    const Operand& first = operands_[static_cast<std::size_t>(*i)];
+    const Operand& first = operands_[*i];
     for (std::size_t b = 0; b < bodies_.size(); ++b) rename(b, o.inner[b], first.inner[b]);
     o.role = Role::gone;
     merged = true;
@@ -151,9 +150,7 @@ bool ControlRewrite::settle_results() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     Result& r = results_[i];
     if (!is_given(i)) continue;
-    const auto number_of = [&](std::size_t k) {
-      return numbers[k][static_cast<std::size_t>(r.inner[k])];
-    };
+    const auto number_of = [&](std::size_t k) { return numbers[k][r.inner[k]]; };
     const Scalar* number = number_of(0);
     if (is_carry(i)) {
       Operand& o = operands_[i];
@@ -201,11 +198,11 @@ bool ControlRewrite::merge_results() {
     SmallVec<int, 2>& alike = given[r.inner[0]];
     const int* first =
         !r.is_open() ? alike.end() : std::find_if(alike.begin(), alike.end(), [&](int i) {
-          const auto k = static_cast<std::size_t>(i);
+          const std::size_t k = i;
           return is_carry(k) == is_carry(j) && results_[k].inner == r.inner;
         });
     if (first != alike.end()) {
-      results_[static_cast<std::size_t>(*first)].wanted = true;
+      results_[*first].wanted = true;
       r.same_as = *first;
       merged = true;
     } else if (r.same_as < 0 && r.value == Pass::none) {

@@ -17,8 +17,6 @@ namespace loop_parts {
 /// made from, or small.
 constexpr std::size_t small = 64 * 1024;  // bytes
 
-inline std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// Is such an equation among those of `e` or of its sub-graphs?
 template <class Is>
 bool contains(const Equation& e, const Is& is) {
@@ -35,7 +33,7 @@ bool contains(const Equation& e, const Is& is) {
 Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
   HashMap<std::size_t, SmallVec<const Equation*, 1>> known;
   const auto same_inputs = [&](const Equation& a, const Equation& b) {
-    const auto number = [&](const Equation& e, std::size_t i) { return numbers[at(e.inputs[i])]; };
+    const auto number = [&](const Equation& e, std::size_t i) { return numbers[e.inputs[i]]; };
     bool straight = a.inputs.size() == b.inputs.size();
     for (std::size_t i = 0; straight && i < a.inputs.size(); ++i)
       straight = number(a, i) == number(b, i);
@@ -45,7 +43,7 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
   for (const Equation& e : g.equations) {
     if (has_effect(e)) continue;
     SmallVec<Var, 4> inputs;
-    for (Var v : e.inputs) inputs.push_back(numbers[at(v)]);
+    for (Var v : e.inputs) inputs.push_back(numbers[v]);
     const std::size_t hash = hash_equation(e.op, e.params, {inputs.data(), inputs.size()});
     const Equation* same = nullptr;
     SmallVec<const Equation*, 1>& candidates = known[hash];
@@ -56,7 +54,7 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
       continue;
     }
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      numbers[at(e.outputs[i])] = numbers[at(same->outputs[i])];
+      numbers[e.outputs[i]] = numbers[same->outputs[i]];
   }
   return numbers;
 }
@@ -81,7 +79,7 @@ Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inp
     changed = false;
     const Numbers after = numbers_of(body, inputs, levels - 1);
     for (std::size_t i = 0; i < carries; ++i) {
-      if (!inputs[i] || same(inputs[i], after[at(body.outputs[i])])) continue;
+      if (!inputs[i] || same(inputs[i], after[body.outputs[i]])) continue;
       inputs[i].reset();
       changed = true;
     }
@@ -92,8 +90,8 @@ Numbers constant_carries(const GraphBody& body, std::size_t carries, Numbers inp
 
 void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int levels) {
   if (levels == 0 && is_control(e.op)) return;
-  const auto in = [&](std::size_t i) { return known[at(e.inputs[i])]; };
-  std::optional<Scalar>& out = known[at(e.outputs[0])];
+  const auto in = [&](std::size_t i) { return known[e.inputs[i]]; };
+  std::optional<Scalar>& out = known[e.outputs[0]];
   Numbers operands;
   switch (e.op) {
     case Op::full:
@@ -116,7 +114,7 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int leve
       if (same(in(0), in(1))) out = in(0);
       return;
     case Op::concatenate:
-      if (all_of(e.inputs, [&](Var v) { return same(known[at(v)], in(0)); })) out = in(0);
+      if (all_of(e.inputs, [&](Var v) { return same(known[v], in(0)); })) out = in(0);
       return;
     case Op::select:
       if (same(in(1), in(2))) out = in(1);
@@ -129,7 +127,7 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int leve
       const auto& p = e.as<WhileParams>();
       const Numbers last = constant_carries(*p.body, static_cast<std::size_t>(p.carries),
                                             std::move(operands), levels);
-      for (std::size_t i = 0; i < last.size(); ++i) known[at(e.outputs[i])] = last[i];
+      for (std::size_t i = 0; i < last.size(); ++i) known[e.outputs[i]] = last[i];
       return;
     }
     case Op::cond: {
@@ -138,11 +136,11 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int leve
       for (const GraphRef& branch : e.as<CondParams>().branches) {
         const Numbers inside = numbers_of(*branch, operands, levels - 1);
         results.emplace_back();
-        for (Var v : branch->outputs) results.back().push_back(inside[at(v)]);
+        for (Var v : branch->outputs) results.back().push_back(inside[v]);
       }
       for (std::size_t k = 0; k < e.outputs.size(); ++k)
         if (all_of(results, [&](const Numbers& r) { return same(r[k], results[0][k]); }))
-          known[at(e.outputs[k])] = results[0][k];
+          known[e.outputs[k]] = results[0][k];
       return;
     }
     default: return;
@@ -151,7 +149,7 @@ void add_numbers(const GraphBody& g, const Equation& e, Numbers& known, int leve
 
 Numbers numbers_of(const GraphBody& g, const Numbers& inputs, int levels) {
   Numbers known(g.avals.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) known[at(g.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) known[g.inputs[i]] = inputs[i];
   for (const Equation& e : g.equations)
     if (!e.outputs.empty()) add_numbers(g, e, known, levels);
   return known;
@@ -162,7 +160,6 @@ Numbers numbers_of(const GraphBody& g, const Numbers& inputs, int levels) {
 /// Carries that every iteration leaves as they are at first, all elements being one number: masks
 /// of derivatives, say, of which rows are overwritten with the same.
 bool ControlRewrite::settle_carries() {
-  using loop_parts::at;
   if (!is_loop()) return false;
   const GraphBody& g = step_body();
   loop_parts::Numbers inputs(g.inputs.size());
@@ -194,7 +191,6 @@ bool ControlRewrite::settle_carries() {
 
 /// Carries that begin with one value and go on alike as long as they are alike.
 bool ControlRewrite::merge_carries() {
-  using loop_parts::at;
   if (!is_loop()) return false;
   // Per carry: the first one that it is taken to equal; taken back where an iteration would tell
   // them apart.
@@ -213,9 +209,9 @@ bool ControlRewrite::merge_carries() {
     split = false;
     Vec<Var> numbers = own;
     for (std::size_t i = 0; i < carries_; ++i)
-      if (is_carry(i)) numbers[at(operands_[i].inner[step()])] = operands_[like[i]].inner[step()];
+      if (is_carry(i)) numbers[operands_[i].inner[step()]] = operands_[like[i]].inner[step()];
     numbers = loop_parts::value_numbers(g, std::move(numbers));
-    const auto next = [&](std::size_t i) { return numbers[at(results_[i].inner[0])]; };
+    const auto next = [&](std::size_t i) { return numbers[results_[i].inner[0]]; };
     const Vec<std::size_t> before = like;
     // by what they were like, and the value after an iteration
     HashMap<std::uint64_t, std::size_t> told_apart;
@@ -255,7 +251,6 @@ bool ControlRewrite::may_move(const Equation& e) const {
 }
 
 bool ControlRewrite::move_out_of(std::size_t body) {
-  using loop_parts::at;
   const GraphBody& g = bodies_[body].get();
   Vec<bool> fixed(g.avals.size());             // the same in all iterations
   Vec<std::size_t> source(g.avals.size(), 0);  // bytes of the largest operand that it is made from
@@ -264,21 +259,21 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   for (const Operand& o : operands_) {
     if (o.role != Role::rest || o.mapped) continue;
     const Var v = o.inner[body];
-    fixed[at(v)] = true;
-    source[at(v)] = g.aval(v).bytes();
+    fixed[v] = true;
+    source[v] = g.aval(v).bytes();
     front.inputs.push_back(v);
     outer.push_back(o.outer);
   }
   Vec<bool> moves(g.equations.size());
   for (std::size_t k = 0; k < g.equations.size(); ++k) {
     const Equation& e = g.equations[k];
-    if (!all_of(e.inputs, [&](Var v) { return fixed[at(v)]; }) || !may_move(e)) continue;
+    if (!all_of(e.inputs, [&](Var v) { return fixed[v]; }) || !may_move(e)) continue;
     front.equations.push_back(e);
     std::size_t from = 0, made = 0;
-    for (Var v : e.inputs) from = std::max(from, source[at(v)]);
+    for (Var v : e.inputs) from = std::max(from, source[v]);
     for (Var v : e.outputs) {
-      fixed[at(v)] = true;
-      source[at(v)] = from;
+      fixed[v] = true;
+      source[v] = from;
       made += g.aval(v).bytes();
     }
     moves[k] = family_of(e.op) != Family::leaf && e.op != Op::broadcast_in_dim &&
@@ -290,25 +285,25 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   // not be made there.
   Vec<bool> needed(g.avals.size());
   Vec<std::size_t> settled;
-  for (Var v : g.outputs) needed[at(v)] = true;
+  for (Var v : g.outputs) needed[v] = true;
   if (op_ == Op::scan) {
     for (std::size_t i = 0; i < results_.size(); ++i)
-      if (!is_carry(i) && is_given(i) && fixed[at(results_[i].inner[0])]) settled.push_back(i);
-    for (std::size_t i : settled) needed[at(results_[i].inner[0])] = false;
+      if (!is_carry(i) && is_given(i) && fixed[results_[i].inner[0]]) settled.push_back(i);
+    for (std::size_t i : settled) needed[results_[i].inner[0]] = false;
     for (std::size_t i = 0; i < results_.size(); ++i)
-      if (is_carry(i)) needed[at(results_[i].inner[0])] = true;
+      if (is_carry(i)) needed[results_[i].inner[0]] = true;
   }
   for (std::size_t k = g.equations.size(); k-- > 0;) {
     const Equation& e = g.equations[k];
     if (moves[k]) continue;
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return needed[at(v)]; })) continue;
-    for (Var v : e.inputs) needed[at(v)] = true;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return needed[v]; })) continue;
+    for (Var v : e.inputs) needed[v] = true;
   }
   Vec<Var> moved;
   for (std::size_t k = 0; k < g.equations.size(); ++k)
     if (moves[k])
       for (Var v : g.equations[k].outputs)
-        if (needed[at(v)]) moved.push_back(v);
+        if (needed[v]) moved.push_back(v);
   if (moved.empty() && settled.empty()) return false;
 
   front.avals = g.avals;
@@ -322,7 +317,7 @@ bool ControlRewrite::move_out_of(std::size_t body) {
     Operand o{Role::rest, values[i], false, {}};
     for (std::size_t b = 0; b < bodies_.size(); ++b) o.inner.push_back(edit(b).fresh(type));
     rename(body, moved[i], o.inner[body]);
-    ++pass_.uses_[at(values[i])];
+    ++pass_.uses_[values[i]];
     operands_.push_back(std::move(o));
   }
   return true;

@@ -54,7 +54,7 @@ Var of_transpose(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
   const Axes& permutation = e.as<PermutationParams>().permutation;
   Axes reduced, kept;
   for (int axis = 0; axis < static_cast<int>(permutation.size()); ++axis)
-    (axes.contains(axis) ? reduced : kept).push_back(permutation[axis_index(axis)]);
+    (axes.contains(axis) ? reduced : kept).push_back(permutation[axis]);
   if (!is_increasing(reduced) && order_matters(c.op, c.aval.dtype)) return Pass::none;
   insertion_sort(reduced);
   // The kept axes come out in the order they have in the operand: result axis i is the one of rank
@@ -80,11 +80,10 @@ Var of_broadcast(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
   Axes reduced, own;  // of the operand; `own`: result axes that the operand fills by itself
   for (std::size_t k = 0; k < places.size(); ++k) {
     if (axes.contains(places[k])) reduced.push_back(static_cast<int>(k));
-    if (p.shape(inner)[k] == shape[axis_index(places[k])]) own.push_back(places[k]);
+    if (p.shape(inner)[k] == shape[places[k]]) own.push_back(places[k]);
   }
   for (int axis : axes)
-    if (!own.contains(axis) && shape[axis_index(axis)] != 1 && !repeats_freely(c.op))
-      return Pass::none;
+    if (!own.contains(axis) && shape[axis] != 1 && !repeats_freely(c.op)) return Pass::none;
   Axes kept;  // of the result
   for (int place : places) {
     if (axes.contains(place)) continue;
@@ -98,7 +97,7 @@ Var reduction(Pass& p, const Candidate& c) {
   const Axes& axes = c.as<AxesParams>().axes;
   const Var x = c.in();
   const Shape& shape = p.shape(x);
-  const bool one_element = all_of(axes, [&](int axis) { return shape[axis_index(axis)] == 1; });
+  const bool one_element = all_of(axes, [&](int axis) { return shape[axis] == 1; });
   if (one_element) return of_one_element(p, c.op, p.reshape(x, c.aval.shape));
   // Of no elements. Kernels need not be ready for it: what no iteration changes is loaded in front
   // of a loop, and here there is nothing to load.
@@ -111,7 +110,7 @@ Var reduction(Pass& p, const Candidate& c) {
   switch (e->op) {
     case Op::full: {
       std::int64_t count = 1;
-      for (int axis : axes) count *= shape[axis_index(axis)];
+      for (int axis : axes) count *= shape[axis];
       return of_full(p, c, e->as<FullParams>().value, count);
     }
     case Op::transpose: return of_transpose(p, c, axes, *e);
@@ -122,7 +121,7 @@ Var reduction(Pass& p, const Candidate& c) {
 }
 
 Var cumulative(Pass& p, const Candidate& c) {
-  const std::size_t axis = axis_index(c.as<CumulativeParams>().axis);
+  const std::size_t axis = c.as<CumulativeParams>().axis;
   if (c.op == Op::cumlogsumexp || p.shape(c.in())[axis] > 1) return Pass::none;
   return of_one_element(p, c.op, c.in());
 }
@@ -134,8 +133,7 @@ Var simplify_reduction(Pass& p, const Candidate& c) {
     case Op::reduce: return Pass::none;  // the user's function may do anything
     case Op::argmax:
     case Op::argmin:
-      return p.shape(c.in())[axis_index(c.as<ArgParams>().axis)] == 1 ? p.full_like(0, c.aval)
-                                                                      : Pass::none;
+      return p.shape(c.in())[c.as<ArgParams>().axis] == 1 ? p.full_like(0, c.aval) : Pass::none;
     case Op::cumsum:
     case Op::cumprod:
     case Op::cummax:
@@ -156,11 +154,10 @@ bool look_through_transpose(const Pass& p, Var& operand, Axes& contract, Axes& b
   const Axes& permutation = e->as<PermutationParams>().permutation;
   Axes free;
   for (int axis = 0; axis < static_cast<int>(permutation.size()); ++axis)
-    if (!contract.contains(axis) && !batch.contains(axis))
-      free.push_back(permutation[axis_index(axis)]);
+    if (!contract.contains(axis) && !batch.contains(axis)) free.push_back(permutation[axis]);
   if (!is_increasing(free)) return false;
-  for (int& axis : contract) axis = permutation[axis_index(axis)];
-  for (int& axis : batch) axis = permutation[axis_index(axis)];
+  for (int& axis : contract) axis = permutation[axis];
+  for (int& axis : batch) axis = permutation[axis];
   operand = e->inputs[0];
   return true;
 }
@@ -171,7 +168,7 @@ Var simplify_dot(Pass& p, const Candidate& c) {
   DotParams d = c.as<DotParams>();
   Var a = c.in(0), b = c.in(1);
   for (int axis : d.lhs_contract)
-    if (p.shape(a)[axis_index(axis)] == 0) return p.full_like(0, c.aval);
+    if (p.shape(a)[axis] == 0) return p.full_like(0, c.aval);
   const bool left = products::look_through_transpose(p, a, d.lhs_contract, d.lhs_batch);
   const bool right = products::look_through_transpose(p, b, d.rhs_contract, d.rhs_batch);
   return left || right ? p.emit(Op::dot_general, make_params(std::move(d)), {a, b}) : Pass::none;

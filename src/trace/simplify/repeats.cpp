@@ -32,23 +32,22 @@ GraphBody without_repeats(GraphBody graph) {
   // every minibatch sums of other lengths, with kernels of their own.
   for (const Equation& e : graph.equations)
     if (e.op == Op::call || e.op == Op::batched_call) return graph;
-  const auto at = [](Var v) { return static_cast<std::size_t>(v); };
   Vec<Var> first(graph.avals.size());
   for (std::size_t v = 0; v < first.size(); ++v) first[v] = static_cast<Var>(v);
   HashMap<std::size_t, SmallVec<int, 1>> known;
   RecycledVec<Equation> kept;
   for (Equation& e : graph.equations) {
-    for (Var& v : e.inputs) v = first[at(v)];
+    for (Var& v : e.inputs) v = first[v];
     if (may_be_shared(e)) {
       SmallVec<int, 1>& alike = known[key_of(e)];
       const auto same = std::find_if(alike.begin(), alike.end(), [&](int k) {
-        const Equation& other = kept[static_cast<std::size_t>(k)];
+        const Equation& other = kept[k];
         return other.op == e.op && other.assume_finite == e.assume_finite &&
                other.inputs == e.inputs && equal(other.params, e.params) &&
                graph.aval(other.outputs[0]) == graph.aval(e.outputs[0]);
       });
       if (same != alike.end()) {
-        first[at(e.outputs[0])] = kept[static_cast<std::size_t>(*same)].outputs[0];
+        first[e.outputs[0]] = kept[*same].outputs[0];
         continue;
       }
       alike.push_back(static_cast<int>(kept.size()));
@@ -56,7 +55,7 @@ GraphBody without_repeats(GraphBody graph) {
     kept.push_back(std::move(e));
   }
   graph.equations = std::move(kept);
-  for (Var& v : graph.outputs) v = first[at(v)];
+  for (Var& v : graph.outputs) v = first[v];
   return graph;
 }
 

@@ -42,7 +42,7 @@ Var meet_through_elementwise(Pass& p, const Candidate& c) {
 
 /// An iota with other axes around its own.
 Var iota(Pass& p, const Candidate& c, int axis) {
-  if (c.aval.shape[axis_index(axis)] == 1) return p.full_like(0, c.aval);
+  if (c.aval.shape[axis] == 1) return p.full_like(0, c.aval);
   return p.emit(Op::iota, make_params(IotaParams{c.aval, axis}), {});
 }
 
@@ -62,7 +62,7 @@ Var reshape(Pass& p, const Candidate& c) {
     case Op::iota: {
       const auto map = unit_axis_map(from, to);
       if (!map) return Pass::none;
-      const int axis = (*map)[axis_index(e->as<IotaParams>().axis)];
+      const int axis = (*map)[e->as<IotaParams>().axis];
       return axis < 0 ? p.full_like(0, c.aval) : iota(p, c, axis);
     }
     case Op::broadcast_in_dim: {
@@ -74,7 +74,7 @@ Var reshape(Pass& p, const Candidate& c) {
       Axes kept;
       Shape kept_shape;
       for (std::size_t k = 0; k < axes.size(); ++k) {
-        const int axis = (*map)[axis_index(axes[k])];
+        const int axis = (*map)[axes[k]];
         if (axis < 0) continue;  // a unit axis in the operand as well
         kept.push_back(axis);
         kept_shape.push_back(p.shape(inner)[k]);
@@ -98,7 +98,7 @@ Var exchanged_product(Pass& p, const Equation& dot, const Axes& permutation) {
   for (int i = 0; i < rank; ++i) {
     const int b_free = rank - batch - a_free;
     const int wanted = i < batch ? i : i < batch + b_free ? i + a_free : i - b_free;
-    if (permutation[axis_index(i)] != wanted) return Pass::none;
+    if (permutation[i] != wanted) return Pass::none;
   }
   return p.emit(
       Op::dot_general,
@@ -114,7 +114,7 @@ Var transpose(Pass& p, const Candidate& c) {
   // Moving axes of size 1 moves no element.
   Axes long_axes;
   for (int axis : permutation)
-    if (from[axis_index(axis)] != 1) long_axes.push_back(axis);
+    if (from[axis] != 1) long_axes.push_back(axis);
   if (is_increasing(long_axes) || c.aval.elements() == 0) return p.reshape(x, c.aval.shape);
   const Equation* e = p.def(x);
   if (!e) return Pass::none;
@@ -123,11 +123,11 @@ Var transpose(Pass& p, const Candidate& c) {
       return p.transpose(e->inputs[0],
                          composed(e->as<PermutationParams>().permutation, permutation));
     }
-    case Op::iota: return iota(p, c, inverse(permutation)[axis_index(e->as<IotaParams>().axis)]);
+    case Op::iota: return iota(p, c, inverse(permutation)[e->as<IotaParams>().axis]);
     case Op::broadcast_in_dim: {
       const Axes place = inverse(permutation), &axes = e->as<BroadcastParams>().axes;
       Axes moved;
-      for (int axis : axes) moved.push_back(place[axis_index(axis)]);
+      for (int axis : axes) moved.push_back(place[axis]);
       const Axes order = sorting_permutation(moved);
       insertion_sort(moved);
       return p.broadcast(p.transpose(e->inputs[0], order), c.aval.shape, moved);
@@ -159,21 +159,20 @@ Var broadcast(Pass& p, const Candidate& c) {
   if (!e) return Pass::none;
   if (e->op == Op::broadcast_in_dim) {
     Axes both;
-    for (int axis : e->as<BroadcastParams>().axes) both.push_back(axes[axis_index(axis)]);
+    for (int axis : e->as<BroadcastParams>().axes) both.push_back(axes[axis]);
     return p.broadcast(e->inputs[0], to, both);
   }
   if (e->op == Op::reshape) {
     const auto map = unit_axis_map(p.shape(e->inputs[0]), from);
     if (!map || map->contains(-1)) return Pass::none;
     Axes both;
-    for (int axis : *map) both.push_back(axes[axis_index(axis)]);
+    for (int axis : *map) both.push_back(axes[axis]);
     return p.broadcast(e->inputs[0], to, both);
   }
   if (e->op == Op::iota) {
     const int axis = e->as<IotaParams>().axis;
     // (An iota of one element is a full.)
-    if (from[axis_index(axis)] == to[axis_index(axes[axis_index(axis)])])
-      return iota(p, c, axes[axis_index(axis)]);
+    if (from[axis] == to[axes[axis]]) return iota(p, c, axes[axis]);
   }
   return Pass::none;
 }
@@ -185,7 +184,7 @@ Var broadcast(Pass& p, const Candidate& c) {
 Var joined(Pass& p, Var a, Var b, int axis) {
   const Equation *e = p.def(a), *f = p.def(b);
   if (!e || !f || e->op != f->op) return Pass::none;
-  const std::size_t along = axis_index(axis);
+  const std::size_t along = axis;
   if (e->op == Op::full) {
     const auto &one = e->as<FullParams>(), &other = f->as<FullParams>();
     if (!(one.value == other.value) || one.unset != other.unset) return Pass::none;
@@ -213,7 +212,7 @@ Var concatenate(Pass& p, const Candidate& c) {
   SmallVec<Var, 8> parts;
   bool changed = false;
   const auto append = [&](Var v) {
-    if (p.shape(v)[axis_index(axis)] == 0) {
+    if (p.shape(v)[axis] == 0) {
       changed = true;
       return;
     }
@@ -295,7 +294,7 @@ Var rev(Pass& p, const Candidate& c) {
   const Equation* e = p.def(x);
   Axes left;
   for (int axis : axes)
-    if (shape[axis_index(axis)] > 1) left.push_back(axis);
+    if (shape[axis] > 1) left.push_back(axis);
   if (left.empty()) return x;
   const auto emit = [&](Var v, Axes which) {
     return p.emit(Op::rev, make_params(AxesParams{std::move(which)}), {v});

@@ -36,17 +36,14 @@ bool is_small(const GraphBody& g) {
   return count <= small_body;
 }
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 /// How often each Var is used by equations that matter; 0: dead.
 Vec<std::int32_t> count_uses(const GraphBody& g) {
   Vec<std::int32_t> uses(g.avals.size(), 0);
-  for (Var v : g.outputs) ++uses[at(v)];
+  for (Var v : g.outputs) ++uses[v];
   for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
-    const bool needed =
-        has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[at(v)] > 0; });
+    const bool needed = has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[v] > 0; });
     if (needed)
-      for (Var v : e->inputs) ++uses[at(v)];
+      for (Var v : e->inputs) ++uses[v];
   }
   return uses;
 }
@@ -96,7 +93,7 @@ std::int32_t Pass::find_equal(Op op, const ParamsRef& params, std::span<const Va
   if (table_.empty()) return -1;
   const std::size_t mask = table_.size() - 1;
   for (std::size_t slot = hash & mask; table_[slot] >= 0; slot = (slot + 1) & mask) {
-    const auto i = static_cast<std::size_t>(table_[slot]);
+    const std::size_t i = table_[slot];
     if (hashes_[i] != hash) continue;
     const Equation& e = equations_[i];
     if (e.op != op || e.inputs.size() != inputs.size()) continue;
@@ -128,7 +125,7 @@ const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const 
   const std::size_t hash = hash_equation(op, params, inputs);
   if (!has_effect(op, params) && !is_unset(op, params))
     if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0)
-      return equations_[static_cast<std::size_t>(same)];
+      return equations_[same];
   const auto index = static_cast<std::int32_t>(equations_.size());
   Equation e;
   e.op = op;
@@ -280,7 +277,7 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e,
   }
   SmallVec<Var, 4> carried;
   const auto is_carried = [&](std::size_t i) {
-    return i < static_cast<std::size_t>(p.keys) || uses[walk_details::at(e.outputs[i])] > 0;
+    return i < static_cast<std::size_t>(p.keys) || uses[e.outputs[i]] > 0;
   };
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (is_carried(i)) carried.push_back(inputs[i]);
@@ -296,11 +293,9 @@ SmallVec<Var, 2> Pass::copied_sort(const GraphBody& g, const Equation& e,
 // the two are solved together.
 SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> inputs,
                                        const Vec<std::int32_t>& uses) {
-  using walk_details::at;
-  if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 &&
-       uses[at(e.outputs[1])] == 0) ||
-      (e.op == Op::svd && e.outputs.size() == 3 && uses[at(e.outputs[0])] == 0 &&
-       uses[at(e.outputs[2])] == 0)) {
+  if (((e.op == Op::eigh || e.op == Op::eig) && e.outputs.size() == 2 && uses[e.outputs[1]] == 0) ||
+      (e.op == Op::svd && e.outputs.size() == 3 && uses[e.outputs[0]] == 0 &&
+       uses[e.outputs[2]] == 0)) {
     ++rewrites_;
     ParamsRef p = make_params(DecompositionParams{false, false});
     if (const auto* parts = e.params->get_if<PartsParams>())
@@ -325,12 +320,11 @@ SmallVec<Var, 1> Pass::copied_matrices(const Equation& e, std::span<const Var> i
 // that are not read once what gave those results is gone.
 SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> inputs,
                                    const Vec<std::int32_t>& uses) {
-  using walk_details::at;
   const auto* batched = e.params->get_if<BatchedCallParams>();
   const CallParams p =
       batched ? CallParams{batched->body, nullptr, 0, batched->function} : e.as<CallParams>();
   Vec<bool> wanted;
-  for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
+  for (Var v : e.outputs) wanted.push_back(uses[v] > 0);
   // Flows of control in a lane call go from one function to the next.
   const SimplifyFor purpose =
       batched && batched->parts_lanes() ? SimplifyFor::transforming : purpose_;
@@ -344,13 +338,13 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
     g = simplify_body(g, memo, purpose);
     DerivedFunction made;
     Vec<bool> read(g.avals.size());
-    for (Var v : g.outputs) read[at(v)] = true;
+    for (Var v : g.outputs) read[v] = true;
     for (const Equation& inside : g.equations)
-      for (Var v : inside.inputs) read[at(v)] = true;
+      for (Var v : inside.inputs) read[v] = true;
     const Vec<Var> all = std::move(g.inputs);
     g.inputs.clear();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!read[at(all[i])]) continue;
+      if (!read[all[i]]) continue;
       g.inputs.push_back(all[i]);
       made.places.push_back(static_cast<int>(i));
     }
@@ -359,7 +353,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
   });
   SmallVec<Var, 8> operands;
   SmallVec<Var, 1> results;
-  for (int i : d->places) operands.push_back(inputs[static_cast<std::size_t>(i)]);
+  for (int i : d->places) operands.push_back(inputs[i]);
   if (d->body != p.body) ++rewrites_;
   const std::span<const Var> view(operands.data(), operands.size());
   const CalledRef function = d->body == p.body ? p.function : d->function;
@@ -368,8 +362,7 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
     BatchedCallParams called{d->body, {batched->lanes.count, {}, batched->lanes.extents}, {}};
     called.function = function;
     called.schedule = batched->schedule;
-    for (int i : d->places)
-      called.lanes.mapped.push_back(batched->lanes.mapped[static_cast<std::size_t>(i)]);
+    for (int i : d->places) called.lanes.mapped.push_back(batched->lanes.mapped[i]);
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i]) called.summed.push_back(batched->summed[i]);
     params = make_params(std::move(called));
@@ -384,13 +377,12 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
 
 void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
                          const Vec<std::int32_t>& uses) {
-  using walk_details::at;
   SmallVec<Var, 8> inputs;
-  for (Var v : e.inputs) inputs.push_back(map[at(v)]);
+  for (Var v : e.inputs) inputs.push_back(map[v]);
   const std::span<const Var> view(inputs.data(), inputs.size());
   const auto bind = [&](Var old, Var now) {
-    map[at(old)] = now;
-    uses_[at(now)] += uses[at(old)];
+    map[old] = now;
+    uses_[now] += uses[old];
   };
 
   if (e.op == Op::sort) {
@@ -428,16 +420,16 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
     // ask for them.
     const GraphBody& body = *e.as<CallParams>().body;
     Vec<Var> inner(body.avals.size(), none);
-    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[at(body.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[body.inputs[i]] = inputs[i];
     walk(body, inner, false);
     for (std::size_t i = 0; i < body.outputs.size(); ++i)
-      bind(e.outputs[i], inner[at(body.outputs[i])]);
+      bind(e.outputs[i], inner[body.outputs[i]]);
     ++rewrites_;
     return;
   }
   if (is_control(e.op) || e.op == Op::checkpoint) {
     Vec<bool> wanted;
-    for (Var v : e.outputs) wanted.push_back(uses[at(v)] > 0);
+    for (Var v : e.outputs) wanted.push_back(uses[v] > 0);
     const SmallVec<Var, 2> results = ControlRewrite(*this, e, view, std::move(wanted)).run();
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       if (results[i] != none) bind(e.outputs[i], results[i]);
@@ -459,13 +451,12 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
 }
 
 void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
-  using walk_details::at;
   need_stack(where_);
   const Vec<std::int32_t> uses = walk_details::count_uses(g);
   if (outermost)
-    for (Var v : g.inputs) uses_[at(map[at(v)])] += uses[at(v)];
+    for (Var v : g.inputs) uses_[map[v]] += uses[v];
   for (const Equation& e : g.equations) {
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return uses[at(v)] > 0; })) continue;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return uses[v] > 0; })) continue;
     where_ = e.where;
     assume_finite_ = e.assume_finite;
     copy_equation(g, e, map, uses);
@@ -473,13 +464,12 @@ void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
 }
 
 GraphBody Pass::run(const GraphBody& g) {
-  using walk_details::at;
   Vec<Var> map(g.avals.size(), none);
   Vec<Var> inputs, outputs;
-  for (Var v : g.inputs) inputs.push_back(map[at(v)] = fresh(g.aval(v)));
+  for (Var v : g.inputs) inputs.push_back(map[v] = fresh(g.aval(v)));
   walk(g, map, true);
   for (Var v : g.outputs) {
-    Var now = map[at(v)];
+    Var now = map[v];
     // Callers see the results' types: also whether they are weak.
     if (aval(now).weak != g.aval(v).weak) {
       const ParamsRef same_dtype = make_params(ConvertParams{g.aval(v).dtype, g.aval(v).weak});
@@ -491,14 +481,13 @@ GraphBody Pass::run(const GraphBody& g) {
 }
 
 GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outputs) {
-  using walk_details::at;
   Vec<bool> live(avals_.size(), false);
   Vec<std::int32_t> kept;
-  for (Var v : outputs) live[at(v)] = true;
+  for (Var v : outputs) live[v] = true;
   for (std::size_t i = equations_.size(); i-- > 0;) {
     const Equation& e = equations_[i];
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return live[at(v)]; })) continue;
-    for (Var v : e.inputs) live[at(v)] = true;
+    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return live[v]; })) continue;
+    for (Var v : e.inputs) live[v] = true;
     kept.push_back(static_cast<std::int32_t>(i));
   }
 
@@ -506,15 +495,15 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   g.avals.reserve(inputs.size() + kept.size());
   g.equations.reserve(kept.size());
   Vec<Var> map(avals_.size(), none);
-  const auto renamed = [&](Var v) { return map[at(v)] = g.fresh(std::move(avals_[at(v)])); };
+  const auto renamed = [&](Var v) { return map[v] = g.fresh(std::move(avals_[v])); };
   for (Var v : inputs) g.inputs.push_back(renamed(v));
   for (std::size_t k = kept.size(); k-- > 0;) {
-    Equation& e = equations_[static_cast<std::size_t>(kept[k])];
-    for (Var& v : e.inputs) v = map[at(v)];
+    Equation& e = equations_[kept[k]];
+    for (Var& v : e.inputs) v = map[v];
     for (Var& v : e.outputs) v = renamed(v);
     g.equations.push_back(std::move(e));
   }
-  for (Var v : outputs) g.outputs.push_back(map[at(v)]);
+  for (Var v : outputs) g.outputs.push_back(map[v]);
   return g;
 }
 

@@ -94,13 +94,13 @@ class Pass {
 
   static constexpr Var none = -1;
 
-  const Aval& aval(Var v) const { return avals_[static_cast<std::size_t>(v)]; }
+  const Aval& aval(Var v) const { return avals_[v]; }
   const Shape& shape(Var v) const { return aval(v).shape; }
   DType dtype(Var v) const { return aval(v).dtype; }
   /// The equation that makes `v`; null for inputs.
   const Equation* def(Var v) const {
-    const std::int32_t i = makers_[static_cast<std::size_t>(v)];
-    return i < 0 ? nullptr : &equations_[static_cast<std::size_t>(i)];
+    const std::int32_t i = makers_[v];
+    return i < 0 ? nullptr : &equations_[i];
   }
   /// The same if that is an `op`.
   const Equation* def(Var v, Op op) const {
@@ -128,9 +128,9 @@ class Pass {
     return s && s->is_value(value);
   }
   /// May a rule move the equation that makes `v` elsewhere, because nothing else uses it?
-  bool used_once(Var v) const { return uses_[static_cast<std::size_t>(v)] <= 1; }
+  bool used_once(Var v) const { return uses_[v] <= 1; }
 
-  bool unused(Var v) const { return uses_[static_cast<std::size_t>(v)] == 0; }
+  bool unused(Var v) const { return uses_[v] == 0; }
 
   /// Adds an equation (or finds a simpler value that equals it); the type follows from the shape
   /// rules.

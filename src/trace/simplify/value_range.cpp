@@ -9,8 +9,6 @@ namespace vt::detail::simplification {
 
 namespace ranges {
 
-std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 /// All values of the dtype; u64 beyond i64's are not followed.
 std::optional<Range> of_dtype(DType d) {
   if (is_bool(d)) return Range{0, 1};
@@ -75,12 +73,11 @@ std::optional<Range> by_equation(const Pass& p, Var v, const Equation& e, int de
       return std::nullopt;
     case Op::iota: {
       const auto& iota = e.as<IotaParams>();
-      return Range{0, std::max<std::int64_t>(0, iota.aval.shape[at(iota.axis)] - 1)};
+      return Range{0, std::max<std::int64_t>(0, iota.aval.shape[iota.axis] - 1)};
     }
     case Op::argmax:
     case Op::argmin:
-      return Range{0,
-                   std::max<std::int64_t>(0, p.shape(e.inputs[0])[at(e.as<ArgParams>().axis)] - 1)};
+      return Range{0, std::max<std::int64_t>(0, p.shape(e.inputs[0])[e.as<ArgParams>().axis] - 1)};
     case Op::add: return both([](Range a, Range b) { return sum(a, b); });
     case Op::sub: return both([](Range a, Range b) { return difference(a, b); });
     case Op::mul: return both([](Range a, Range b) { return product(a, b); });
@@ -149,7 +146,6 @@ std::optional<Range> range_of(const Pass& p, Var v, int depth) {
 }
 
 std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
-  using ranges::at;
   if (is_inexact(p.dtype(v)) || is_bool(p.dtype(v)) || depth == 0) return std::nullopt;
   const Equation* e = p.def(v);
   if (!e) return std::nullopt;
@@ -157,7 +153,7 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
   // The result must not have wrapped around: its exact values fit in the dtype.
   const auto checked = [&](std::int64_t start, std::int64_t step,
                            int axis) -> std::optional<Affine> {
-    const std::int64_t steps = axis < 0 ? 0 : std::max<std::int64_t>(0, p.shape(v)[at(axis)] - 1);
+    const std::int64_t steps = axis < 0 ? 0 : std::max<std::int64_t>(0, p.shape(v)[axis] - 1);
     std::int64_t last = 0;
     if (__builtin_mul_overflow(step, steps, &last) || __builtin_add_overflow(last, start, &last))
       return std::nullopt;
@@ -200,8 +196,8 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       auto a = of(0);
       if (!a || a->step == 0) return a;
       const auto& params = e->as<BroadcastParams>();
-      const std::int64_t extent = p.shape(e->inputs[0])[at(a->axis)];
-      a->axis = params.axes[at(a->axis)];
+      const std::int64_t extent = p.shape(e->inputs[0])[a->axis];
+      a->axis = params.axes[a->axis];
       if (extent == 1) *a = {a->start, 0, -1};
       return a;
     }
@@ -213,9 +209,9 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       const Shape &from = p.shape(e->inputs[0]), &to = p.shape(v);
       if (from.elements() == 0) return std::nullopt;
       std::int64_t before = 1, seen = 1;
-      for (int i = 0; i < a->axis; ++i) before *= from[at(i)];
-      for (int i = 0; i < to.rank(); seen *= to[at(i)], ++i)
-        if (seen == before && to[at(i)] == from[at(a->axis)]) return Affine{a->start, a->step, i};
+      for (int i = 0; i < a->axis; ++i) before *= from[i];
+      for (int i = 0; i < to.rank(); seen *= to[i], ++i)
+        if (seen == before && to[i] == from[a->axis]) return Affine{a->start, a->step, i};
       return std::nullopt;
     }
     case Op::transpose: {
@@ -230,13 +226,13 @@ std::optional<Affine> affine_of(const Pass& p, Var v, int depth) {
       const auto a = of(0);
       if (!a || a->step == 0) return a;
       const auto& params = e->as<SliceParams>();
-      return checked(a->start + a->step * params.start[at(a->axis)],
-                     a->step * params.stride[at(a->axis)], a->axis);
+      return checked(a->start + a->step * params.start[a->axis], a->step * params.stride[a->axis],
+                     a->axis);
     }
     case Op::rev: {
       const auto a = of(0);
       if (!a || a->step == 0 || !e->as<AxesParams>().axes.contains(a->axis)) return a;
-      const std::int64_t extent = p.shape(v)[at(a->axis)];
+      const std::int64_t extent = p.shape(v)[a->axis];
       return checked(a->start + a->step * (extent - 1), -a->step, a->axis);
     }
     default: return std::nullopt;

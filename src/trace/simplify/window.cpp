@@ -24,8 +24,7 @@ Var product_of_places(Pass& p, const Candidate& c) {
   if (!all_are(v.strides, 1)) {
     const Shape shape = p.shape(a);
     Shape stride = Shape::filled(shape.size(), 1);
-    for (std::size_t k = 0; k < v.lhs_window.size(); ++k)
-      stride[axis_index(v.lhs_window[k])] = v.strides[k];
+    for (std::size_t k = 0; k < v.lhs_window.size(); ++k) stride[v.lhs_window[k]] = v.strides[k];
     a = p.slice(a, Shape::filled(shape.size(), 0), shape, stride);
   }
   // b without the windows' axes.
@@ -33,10 +32,10 @@ Var product_of_places(Pass& p, const Candidate& c) {
   Axes place;
   for (int axis = 0; axis < p.shape(b).rank(); ++axis) {
     place.push_back(static_cast<int>(kept.size()));
-    if (!v.rhs_window.contains(axis)) kept.push_back(p.shape(b)[axis_index(axis)]);
+    if (!v.rhs_window.contains(axis)) kept.push_back(p.shape(b)[axis]);
   }
   for (Axes* axes : {&v.dot.rhs_contract, &v.dot.rhs_batch})
-    for (int& axis : *axes) axis = place[axis_index(axis)];
+    for (int& axis : *axes) axis = place[axis];
   // The product has all free axes of a in their order, windows or not; the convolution windows
   // after the others.
   const Axes free = free_axes(p.shape(a).rank(), v.dot.lhs_contract, v.dot.lhs_batch);
@@ -76,7 +75,7 @@ Var simplify_windows(Pass& p, const Candidate& c) {
   if (!sliding::all_are(w.sizes, 1)) return Pass::none;
   const Shape shape = p.shape(x);
   Shape stride = Shape::filled(shape.size(), 1);
-  for (std::size_t k = 0; k < w.axes.size(); ++k) stride[axis_index(w.axes[k])] = w.strides[k];
+  for (std::size_t k = 0; k < w.axes.size(); ++k) stride[w.axes[k]] = w.strides[k];
   return p.reshape(p.slice(x, Shape::filled(shape.size(), 0), shape, stride), c.aval.shape);
 }
 

@@ -21,8 +21,6 @@ namespace vt::detail::autobatching {
 
 namespace emission {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// The function that a node calls. Kept for later minibatches, with all that transforms and
 /// compilers make of it.
 struct Called {
@@ -37,13 +35,13 @@ GraphBody body_of(const GraphBody& g, const NodeGraph& nodes, const Signature& s
   const std::span<const std::int32_t> wires = nodes.wires_of(s.node);
   Vec<Var> inputs(nodes.operands_of(s.node).size(), -1), results;
   const auto operand = [&](Var v, std::int32_t wire) {
-    if (wire < 0) return results[at(-1 - wire)];
-    if (inputs[at(wire)] < 0) inputs[at(wire)] = body.fresh(g.aval(v));
-    return inputs[at(wire)];
+    if (wire < 0) return results[-1 - wire];
+    if (inputs[wire] < 0) inputs[wire] = body.fresh(g.aval(v));
+    return inputs[wire];
   };
   const std::int32_t* wire = wires.data();
   for (std::int32_t k : equations) {
-    Equation own = g.equations[at(k)];
+    Equation own = g.equations[k];
     for (Var& v : own.inputs) v = operand(v, *wire++);
     for (Var& v : own.outputs) {
       v = body.fresh(g.aval(v));
@@ -59,7 +57,7 @@ GraphBody body_of(const GraphBody& g, const NodeGraph& nodes, const Signature& s
 
 /// What a signature of one call calls; else null.
 const CallParams* called_by(const GraphBody& g, const NodeGraph& nodes, const Signature& s) {
-  const Equation& e = g.equations[at(nodes.equations_of(s.node)[0])];
+  const Equation& e = g.equations[nodes.equations_of(s.node)[0]];
   const auto* p = e.params ? e.params->get_if<CallParams>() : nullptr;
   return p && e.op == Op::call && !p->rule ? p : nullptr;
 }
@@ -127,7 +125,7 @@ class Emitter {
         row_(nodes.nodes.size(), -1),
         array_(nodes.nodes.size(), -1) {
     const GraphBody& g = g_;
-    for (std::size_t i = 0; i < inputs.size(); ++i) shared_[at(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) shared_[g.inputs[i]] = inputs[i];
     if (given.empty()) return;
     given_.resize(g.avals.size(), {});
     HashMap<ValueOfNode, std::int32_t> known;
@@ -136,7 +134,7 @@ class Emitter {
       const auto made =
           known.emplace(value_of_node(array), static_cast<std::int32_t>(arrays_.size()));
       if (made.fresh) arrays_.push_back(array);
-      given_[at(g.inputs[inputs.size() + i])] = {made.entry->second, given[i].row};
+      given_[g.inputs[inputs.size() + i]] = {made.entry->second, given[i].row};
     }
   }
 
@@ -152,18 +150,18 @@ class Emitter {
     return all;
   }
   ValuePlace where_is(Var v) {
-    if (nodes_.sources[at(v)].kind == Source::Kind::shared)
-      return {shared_tensor(nodes_.sources[at(v)].var), -1};
+    if (nodes_.sources[v].kind == Source::Kind::shared)
+      return {shared_tensor(nodes_.sources[v].var), -1};
     if (!nodes_.forms.empty())
-      if (const auto [rows, axis] = nodes_.forms[at(v)];
-          rows >= 0 && nodes_.sources[at(rows)].kind != Source::Kind::shared) {
+      if (const auto [rows, axis] = nodes_.forms[v];
+          rows >= 0 && nodes_.sources[rows].kind != Source::Kind::shared) {
         bool outermost = true;
-        for (int d = 0; d < axis; ++d) outermost = outermost && g_.aval(v).shape[at(d)] == 1;
+        for (int d = 0; d < axis; ++d) outermost = outermost && g_.aval(v).shape[d] == 1;
         const Place p = outermost ? place_of(rows) : Place{};
-        if (outermost) return {arrays_[at(p.array)], p.row, nodes_.rows_of(rows), axis};
+        if (outermost) return {arrays_[p.array], p.row, nodes_.rows_of(rows), axis};
       }
     const Place p = place_of(v);
-    return {arrays_[at(p.array)], p.row};
+    return {arrays_[p.array], p.row};
   }
 
  private:
@@ -174,12 +172,12 @@ class Emitter {
   };
 
   const Equation& equation_of(std::int32_t node) const {
-    return g_.equations[at(nodes_.equations_of(node)[0])];
+    return g_.equations[nodes_.equations_of(node)[0]];
   }
   const Signature& signature_of(std::int32_t node) const {
-    return nodes_.signatures[at(nodes_.nodes[at(node)].signature)];
+    return nodes_.signatures[nodes_.nodes[node].signature];
   }
-  bool is_shared(Var v) const { return nodes_.sources[at(v)].kind == Source::Kind::shared; }
+  bool is_shared(Var v) const { return nodes_.sources[v].kind == Source::Kind::shared; }
   CallSite line_of(std::int32_t node) const { return equation_of(node).where; }
 
   // Which sum alone reads a large term, as an outer product of a gradient: it is added up where it
@@ -192,17 +190,17 @@ class Emitter {
     for (std::size_t n = 0; n < nodes_.nodes.size(); ++n) {
       if (!is_sum(n)) continue;
       for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
-        if (nodes_.sources[at(v)].kind == Source::Kind::node && g_.aval(v).bytes() >= large &&
+        if (nodes_.sources[v].kind == Source::Kind::node && g_.aval(v).bytes() >= large &&
             !nodes_.is_ragged(v)) {
           if (sum_of_.empty()) sum_of_.resize(g_.avals.size(), -1);
-          sum_of_[at(v)] = sum_of_[at(v)] == -1 ? static_cast<std::int32_t>(n) : -2;
+          sum_of_[v] = sum_of_[v] == -1 ? static_cast<std::int32_t>(n) : -2;
         }
     }
     if (sum_of_.empty()) return;
     for (std::size_t n = 0; n < nodes_.nodes.size(); ++n)
       for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
-        if (!is_sum(n)) sum_of_[at(v)] = -2;
-    for (Var v : g_.outputs) sum_of_[at(v)] = -2;
+        if (!is_sum(n)) sum_of_[v] = -2;
+    for (Var v : g_.outputs) sum_of_[v] = -2;
   }
   /// The sum that all nodes of a group give their result to, and nothing else reads; −1: none.
   std::int32_t sum_of_group(std::span<const std::int32_t> group, std::size_t result) const {
@@ -211,9 +209,9 @@ class Emitter {
     for (std::int32_t n : group) {
       std::size_t r = result;
       const std::int32_t* equation = nodes_.equations_of(n).data();
-      while (r >= g_.equations[at(*equation)].outputs.size())
-        r -= g_.equations[at(*equation++)].outputs.size();
-      const std::int32_t of = sum_of_[at(g_.equations[at(*equation)].outputs[r])];
+      while (r >= g_.equations[*equation].outputs.size())
+        r -= g_.equations[*equation++].outputs.size();
+      const std::int32_t of = sum_of_[g_.equations[*equation].outputs[r]];
       if (of < 0 || (sum >= 0 && of != sum)) return -1;
       sum = of;
     }
@@ -227,8 +225,8 @@ class Emitter {
     Vec<std::int32_t> height(count, 0);
     for (std::size_t n = count; n-- > 0;)
       for (Var v : nodes_.operands_of(static_cast<std::int32_t>(n)))
-        if (const Source& s = nodes_.sources[at(v)]; s.kind == Source::Kind::node)
-          height[at(s.node)] = std::max(height[at(s.node)], height[n] + 1);
+        if (const Source& s = nodes_.sources[v]; s.kind == Source::Kind::node)
+          height[s.node] = std::max(height[s.node], height[n] + 1);
     Vec<std::int32_t> group_of(count);
     struct Keyed {
       std::int64_t key;
@@ -242,16 +240,15 @@ class Emitter {
         const int largest = largest_operand(group[0], s);
         keyed.clear();
         for (std::int32_t n : group) {
-          std::int64_t key = -1 - std::int64_t{height[at(n)]};
+          std::int64_t key = -1 - std::int64_t{height[n]};
           if (largest >= 0) {
-            const Source& from =
-                nodes_.sources[at(nodes_.operands_of(n)[static_cast<std::size_t>(largest)])];
+            const Source& from = nodes_.sources[nodes_.operands_of(n)[largest]];
             if (from.kind == Source::Kind::node)
-              key = (std::int64_t{group_of[at(from.node)]} << 32) + row_[at(from.node)];
+              key = (std::int64_t{group_of[from.node]} << 32) + row_[from.node];
             else if (from.kind == Source::Kind::given)
-              key = ((static_cast<std::int64_t>(schedule_.groups()) + given_[at(from.var)].array)
-                     << 32) +
-                    given_[at(from.var)].row;
+              key =
+                  ((static_cast<std::int64_t>(schedule_.groups()) + given_[from.var].array) << 32) +
+                  given_[from.var].row;
           }
           keyed.push_back({key, n});
         }
@@ -261,9 +258,9 @@ class Emitter {
       }
       std::int64_t row = 0;
       for (const std::int32_t n : group) {
-        row_[at(n)] = static_cast<std::int32_t>(row);
+        row_[n] = static_cast<std::int32_t>(row);
         row += nodes_.rows_of_node(n);
-        group_of[at(n)] = static_cast<std::int32_t>(k);
+        group_of[n] = static_cast<std::int32_t>(k);
       }
     }
   }
@@ -272,8 +269,7 @@ class Emitter {
     int largest = -1;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (s.shared[i] >= 0) continue;
-      if (largest < 0 || g_.aval(operands[i]).bytes() >
-                             g_.aval(operands[static_cast<std::size_t>(largest)]).bytes())
+      if (largest < 0 || g_.aval(operands[i]).bytes() > g_.aval(operands[largest]).bytes())
         largest = static_cast<int>(i);
     }
     return largest;
@@ -294,7 +290,7 @@ class Emitter {
     Vec<Reads> reads;
     HashMap<std::uint64_t, std::size_t> known;
     const auto add = [&](Var v) {
-      const RowRead& read = nodes_.row_reads[at(v)];
+      const RowRead& read = nodes_.row_reads[v];
       if (!is_shared(v) || read.array < 0) return;
       const auto made = known.emplace(reads_of(read), reads.size());
       if (made.fresh) reads.push_back({read.array, read.axes, {}});
@@ -329,26 +325,26 @@ class Emitter {
   }
 
   Tensor shared_tensor(Var v) {
-    Tensor& known = shared_[at(v)];
+    Tensor& known = shared_[v];
     if (known.defined()) return known;
-    const Equation& e = g_.equations[at(nodes_.makers[at(v)])];
+    const Equation& e = g_.equations[nodes_.makers[v]];
     std::vector<Tensor> operands;
-    for (Var in : e.inputs) operands.push_back(shared_tensor(nodes_.sources[at(in)].var));
-    repeat(g_, e, operands, [&](Var out, Tensor t) { shared_[at(out)] = std::move(t); });
-    return shared_[at(v)];
+    for (Var in : e.inputs) operands.push_back(shared_tensor(nodes_.sources[in].var));
+    repeat(g_, e, operands, [&](Var out, Tensor t) { shared_[out] = std::move(t); });
+    return shared_[v];
   }
 
   /// Where the value of an operand of a node lies, that each node has its own of.
   Place place_of(Var v) {
-    const Source& s = nodes_.sources[at(v)];
+    const Source& s = nodes_.sources[v];
     if (s.kind == Source::Kind::node)
-      return {array_[at(s.node)] + signature_of(s.node).result[at(s.output)], row_[at(s.node)]};
-    if (s.kind == Source::Kind::given) return given_[at(s.var)];
-    if (const RowRead& read = nodes_.row_reads[at(v)]; read.array >= 0) {
+      return {array_[s.node] + signature_of(s.node).result[s.output], row_[s.node]};
+    if (s.kind == Source::Kind::given) return given_[s.var];
+    if (const RowRead& read = nodes_.row_reads[v]; read.array >= 0) {
       Place& next = next_read_.find(reads_of(read))->second;
       return {next.array, next.row++};
     }
-    std::int32_t& array = as_row_[at(v)];
+    std::int32_t& array = as_row_[v];
     if (array < 0) {
       const Tensor t = shared_tensor(v);
       Shape shape{1};
@@ -373,7 +369,7 @@ class Emitter {
       auto known = operands_.find(p.array);
       if (known == operands_.end()) {
         known = operands_.emplace(p.array, static_cast<std::int32_t>(arrays_.size())).entry;
-        arrays_.push_back(e_.arrays_[at(p.array)]);
+        arrays_.push_back(e_.arrays_[p.array]);
       }
       runs_.push_back({known->second, p.row, count});
     }
@@ -416,7 +412,7 @@ class Emitter {
     Vec<std::int32_t> sums(params.body->outputs.size(), -1);
     for (std::size_t i = 0; i < s.result.size(); ++i) {
       if (s.result[i] < 0) continue;
-      const auto r = at(s.result[i]);
+      const std::size_t r = s.result[i];
       sums[r] = sum_of_group(group, i);
       params.summed[r] = sums[r] >= 0;
     }
@@ -428,7 +424,7 @@ class Emitter {
         continue;
       }
       if (const int same = same_operand(group, s, i); same >= 0) {
-        operands.push_back(operands[static_cast<std::size_t>(same)]);
+        operands.push_back(operands[same]);
         continue;
       }
       Gathered all(*this);
@@ -453,7 +449,7 @@ class Emitter {
       bool same = s.shared[j] < 0;
       for (std::int32_t n : group) {
         const std::span<const Var> own = nodes_.operands_of(n);
-        same = same && own[j] == own[i] && nodes_.row_reads[at(own[i])].array < 0;
+        same = same && own[j] == own[i] && nodes_.row_reads[own[i]].array < 0;
         if (!same) break;
       }
       if (s.shared[j] < 0 && s.name != 0) {  // not by chance, as where there are few nodes
@@ -501,13 +497,13 @@ class Emitter {
       return std::equal(array.shape().begin() + 1, array.shape().end(), row.shape.begin(),
                         row.shape.end());
     };
-    const Tensor& array = arrays_[at(p.array)];
+    const Tensor& array = arrays_[p.array];
     if (is_so(array)) return p;
     Shape shape{row.elements() ? array.size() / row.elements() : array.dim(0)};
     shape.append(row.shape.begin(), row.shape.end());
     const std::int64_t each = shape[0] / array.dim(0);
     std::int32_t& known = reshaped_.emplace(p.array, -1).entry->second;
-    if (known < 0 || !is_so(arrays_[at(known)])) {
+    if (known < 0 || !is_so(arrays_[known])) {
       known = static_cast<std::int32_t>(arrays_.size());
       arrays_.push_back(with_shape(array, std::move(shape), {}));
     }
@@ -524,7 +520,7 @@ class Emitter {
     const CallSite where = line_of(node);
     Tensor joined = with_shape(all.tensor(where), std::move(shape), where);
     put({&node, 1}, {std::move(joined)});
-    row_[at(node)] = 0;
+    row_[node] = 0;
   }
   // 0, 1, 2 …: the first rows of an array.
   void count_rows(std::span<const std::int32_t> group) {
@@ -539,7 +535,7 @@ class Emitter {
     convert_elements(numbers.data(), DType::i64, buffer->data, row.dtype, numbers.size());
     aval.shape.append(row.shape.begin(), row.shape.end());
     put(group, {from_buffer(std::move(buffer), aval)});
-    for (const std::int32_t n : group) row_[at(n)] = 0;
+    for (const std::int32_t n : group) row_[n] = 0;
   }
 
   // Halves of the rows with one another. A row in the middle meets itself, which changes nothing.
@@ -587,8 +583,8 @@ class Emitter {
       arrays_.push_back(emit(Op::batched_call, make_params(std::move(params)), operands, where));
     }
     for (std::size_t i = 0; i < group.size(); ++i) {
-      array_[at(group[i])] = places[i].array;
-      row_[at(group[i])] = static_cast<std::int32_t>(places[i].row);
+      array_[group[i]] = places[i].array;
+      row_[group[i]] = static_cast<std::int32_t>(places[i].row);
     }
   }
 
@@ -612,9 +608,9 @@ class Emitter {
     for (std::int32_t n : group) add_partial_sums(n, any);
   }
   bool is_partial(Var v) const {
-    const Source& s = nodes_.sources[at(v)];
+    const Source& s = nodes_.sources[v];
     return s.kind == Source::Kind::node &&
-           sum_of_array_.contains(array_[at(s.node)] + signature_of(s.node).result[at(s.output)]);
+           sum_of_array_.contains(array_[s.node] + signature_of(s.node).result[s.output]);
   }
   // A sum of which parts have been made has an array of its own.
   void add_partial_sums(std::int32_t node, bool any) {
@@ -625,13 +621,13 @@ class Emitter {
       total = total.defined() ? emit(Op::add, {}, {total, t}, where) : t;
     };
     for (const auto& [array, sum] : sum_of_array_)
-      if (sum == node) add(arrays_[at(array)]);
+      if (sum == node) add(arrays_[array]);
     if (!total.defined()) return;
-    if (any) add(ValuePlace{arrays_[at(array_[at(node)])], row_[at(node)]}.value(aval, where));
+    if (any) add(ValuePlace{arrays_[array_[node]], row_[node]}.value(aval, where));
     Shape shape{1};
     shape.append(aval.shape.begin(), aval.shape.end());
-    array_[at(node)] = static_cast<std::int32_t>(arrays_.size());
-    row_[at(node)] = 0;
+    array_[node] = static_cast<std::int32_t>(arrays_.size());
+    row_[node] = 0;
     arrays_.push_back(with_shape(total, std::move(shape), where));
   }
 
@@ -639,12 +635,11 @@ class Emitter {
     const Equation& e = equation_of(node);
     std::vector<Tensor> operands;
     for (Var v : nodes_.operands_of(node)) operands.push_back(tensor_of(v));
-    array_[at(node)] = static_cast<std::int32_t>(arrays_.size());
+    array_[node] = static_cast<std::int32_t>(arrays_.size());
     for (std::size_t i = 0; i < e.outputs.size(); ++i) arrays_.emplace_back();
-    std::size_t next = at(array_[at(node)]);
+    std::size_t next = array_[node];
     repeat(g_, e, operands, [&](Var out, Tensor t) {
-      const auto i = static_cast<std::size_t>(std::find(e.outputs.begin(), e.outputs.end(), out) -
-                                              e.outputs.begin());
+      const std::size_t i = std::find(e.outputs.begin(), e.outputs.end(), out) - e.outputs.begin();
       Shape shape{1};
       shape.append(t.shape().begin(), t.shape().end());
       arrays_[next + i] = with_shape(t, std::move(shape), e.where);
@@ -654,13 +649,13 @@ class Emitter {
   static std::string at_line(CallSite where) { return vt::detail::at(where); }
 
   void put(std::span<const std::int32_t> group, const SmallVec<Tensor, 1>& results) {
-    for (std::int32_t n : group) array_[at(n)] = static_cast<std::int32_t>(arrays_.size());
+    for (std::int32_t n : group) array_[n] = static_cast<std::int32_t>(arrays_.size());
     for (const Tensor& t : results) arrays_.push_back(t);
   }
 
   /// One value by itself.
   Tensor tensor_of(Var v) {
-    const Source& s = nodes_.sources[at(v)];
+    const Source& s = nodes_.sources[v];
     return where_is(v).value(g_.aval(v),
                              s.kind == Source::Kind::node ? line_of(s.node) : CallSite{});
   }

@@ -28,11 +28,11 @@ std::size_t depth_of(const GraphBody& g) {
   std::int32_t most = 0;
   for (const Equation& e : g.equations) {
     std::int32_t before = 0;
-    for (Var v : e.inputs) before = std::max(before, depth[static_cast<std::size_t>(v)]);
-    for (Var v : e.outputs) depth[static_cast<std::size_t>(v)] = before + 1;
+    for (Var v : e.inputs) before = std::max(before, depth[v]);
+    for (Var v : e.outputs) depth[v] = before + 1;
     most = std::max(most, before + 1);
   }
-  return static_cast<std::size_t>(most);
+  return most;
 }
 
 std::size_t most_bytes(const autobatching::NodeGraph& nodes,

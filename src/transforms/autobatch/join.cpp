@@ -12,8 +12,6 @@ namespace vt::detail::autobatching {
 
 namespace joining {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 // Fewer nodes of a line may be equally many by chance. Longer nodes take long to compile.
 constexpr std::int32_t least_alike = 4, most_equations = 64;
 // Of those that read one node so many are compared.
@@ -40,7 +38,7 @@ class Joiner {
 
  private:
   const Equation& equation(std::int32_t node) const {
-    return graph_.equations[at(g_.equations_of(node)[0])];
+    return graph_.equations[g_.equations_of(node)[0]];
   }
 
   // A line's operations of one kind, told apart by which lines give their operands, are a place of
@@ -57,12 +55,12 @@ class Joiner {
       const auto node = static_cast<std::int32_t>(n);
       if (g_.wires_of(node).size() != g_.operands_of(node).size()) continue;  // a sum
       const CallSite where = equation(node).where;
-      std::uint64_t h = mixed(mixed(at(kind_[n]), reinterpret_cast<std::uintptr_t>(where.file)),
+      std::uint64_t h = mixed(mixed(kind_[n], reinterpret_cast<std::uintptr_t>(where.file)),
                               static_cast<std::uint64_t>(where.line));
       const std::int32_t line = lines.number(h, [&](std::int32_t known) {
-        const std::int32_t o = first_of_line[at(known)];
+        const std::int32_t o = first_of_line[known];
         const CallSite other = equation(o).where;
-        return kind_[at(o)] == kind_[n] && other.file == where.file && other.line == where.line;
+        return kind_[o] == kind_[n] && other.file == where.file && other.line == where.line;
       });
       if (line == static_cast<std::int32_t>(first_of_line.size())) {
         first_of_line.push_back(node);
@@ -74,14 +72,14 @@ class Joiner {
       const std::span<const Var> operands = g_.operands_of(node);
       const auto line_of_operand = [&](Var v) {
         const std::int32_t from = node_of(v);
-        return from < 0 ? -1 : line_of_[at(from)];
+        return from < 0 ? -1 : line_of_[from];
       };
-      h = at(line);
-      for (Var v : operands) h = mixed(h, at(line_of_operand(v)));
+      h = line;
+      for (Var v : operands) h = mixed(h, line_of_operand(v));
       const std::int32_t place = places.number(h, [&](std::int32_t known) {
-        const std::int32_t o = first_of_place[at(known)];
+        const std::int32_t o = first_of_place[known];
         const std::span<const Var> others = g_.operands_of(o);
-        if (line_of_[at(o)] != line || others.size() != operands.size()) return false;
+        if (line_of_[o] != line || others.size() != operands.size()) return false;
         for (std::size_t i = 0; i < operands.size(); ++i)
           if (line_of_operand(others[i]) != line_of_operand(operands[i])) return false;
         return true;
@@ -89,22 +87,22 @@ class Joiner {
       if (place == static_cast<std::int32_t>(first_of_place.size())) {
         first_of_place.push_back(node);
         nodes_at_.push_back(0);
-        std::uint64_t name = name_of_line_[at(line)];
+        std::uint64_t name = name_of_line_[line];
         for (Var v : operands) {
           const std::int32_t from = line_of_operand(v);
-          name = mixed(name, from < 0 ? 0 : name_of_line_[at(from)]);
+          name = mixed(name, from < 0 ? 0 : name_of_line_[from]);
         }
         name_of_place_.push_back(name);
       }
       place_of_[n] = place;
-      ++nodes_at_[at(place)];
+      ++nodes_at_[place];
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (const std::int32_t from = node_of(operands[i]); from >= 0)
           note_read(ways, node, i, from);
     }
   }
   std::uint64_t name_of_kind(std::int32_t node) {
-    std::uint64_t& known = name_of_kind_.emplace(kind_[at(node)], 0).entry->second;
+    std::uint64_t& known = name_of_kind_.emplace(kind_[node], 0).entry->second;
     if (known != 0) return known;
     known = name_of(graph_, equation(node));
     return known;
@@ -121,24 +119,24 @@ class Joiner {
     }
   };
   void note_read(Numbering& ways, std::int32_t node, std::size_t operand, std::int32_t from) {
-    const Way way{place_of_[at(from)], line_of_[at(node)], operand, 0, false};
+    const Way way{place_of_[from], line_of_[node], operand, 0, false};
     if (way.place < 0) return;
-    const std::uint64_t h = mixed(mixed(at(way.place), at(way.line)), operand);
-    const std::int32_t w = ways.number(h, [&](std::int32_t k) { return ways_[at(k)] == way; });
+    const std::uint64_t h = mixed(mixed(way.place, way.line), operand);
+    const std::int32_t w = ways.number(h, [&](std::int32_t k) { return ways_[k] == way; });
     if (w == static_cast<std::int32_t>(ways_.size())) ways_.push_back(way);
-    const std::int32_t read = g_.first_operand[at(node)] + static_cast<std::int32_t>(operand);
+    const std::int32_t read = g_.first_operand[node] + static_cast<std::int32_t>(operand);
     // The first reader on this way goes with the node, others do not.
     std::int32_t looked = 0;
-    for (std::int32_t r = last_read_[at(from)]; r >= 0; r = next_read_[at(r)])
-      if (way_of_[at(r)] == w || ++looked == most_readers) return;
-    way_of_[at(read)] = w;
-    next_read_[at(read)] = std::exchange(last_read_[at(from)], read);
-    ++ways_[at(w)].nodes;
+    for (std::int32_t r = last_read_[from]; r >= 0; r = next_read_[r])
+      if (way_of_[r] == w || ++looked == most_readers) return;
+    way_of_[read] = w;
+    next_read_[read] = std::exchange(last_read_[from], read);
+    ++ways_[w].nodes;
   }
 
   // Nodes join on a way that all nodes of its place go, in this minibatch and in those before.
   void find_ways() {
-    for (Way& w : ways_) w.joins = w.nodes == nodes_at_[at(w.place)];
+    for (Way& w : ways_) w.joins = w.nodes == nodes_at_[w.place];
     if (program_ == 0) {
       for (Way& w : ways_) w.joins = w.joins && w.nodes >= least_alike;
       return;
@@ -146,8 +144,7 @@ class Joiner {
     constexpr std::uint64_t together = 1, apart = 2;
     for (Way& w : ways_) {
       const std::uint64_t name =
-          mixed(mixed(mixed(program_, name_of_place_[at(w.place)]), name_of_line_[at(w.line)]),
-                w.operand);
+          mixed(mixed(mixed(program_, name_of_place_[w.place]), name_of_line_[w.line]), w.operand);
       const std::uint64_t seen = !w.joins ? apart : w.nodes >= least_alike ? together : 0;
       w.joins = Experience::all().add(name, seen) == together;
     }
@@ -166,29 +163,29 @@ class Joiner {
       for (Var v : g_.operands_of(node)) {
         const std::int32_t from = node_of(v);
         if (from < 0) continue;
-        const std::int32_t cell = cell_of_[at(from)], d = depth_[at(cell)];
+        const std::int32_t cell = cell_of_[from], d = depth_[cell];
         if (cell == latest || d < depth) continue;
         one = d > depth;
         latest = cell;
         depth = d;
       }
       if (const std::int32_t after = g_.nodes[n].after; after >= 0)
-        depth = std::max(depth, depth_[at(cell_of_[at(after)])]);
+        depth = std::max(depth, depth_[cell_of_[after]]);
       const bool may = may_join_(node);
       const std::int32_t from = may && one && latest >= 0 ? always_before(node, latest) : -1;
       std::int32_t* follower = nullptr;
       std::int32_t cell = -1;
       if (from >= 0) {
         cell = latest;
-        if (!open_[at(latest)]) {
-          follower = &followers[at(from)];
+        if (!open_[latest]) {
+          follower = &followers[from];
           cell = *follower;
         }
-        if (cell >= 0 && size_[at(cell)] >= most_equations) cell = -1;
+        if (cell >= 0 && size_[cell] >= most_equations) cell = -1;
       }
       if (cell >= 0) {
         cell_of_[n] = cell;
-        ++size_[at(cell)];
+        ++size_[cell];
         any = true;
         continue;
       }
@@ -204,10 +201,9 @@ class Joiner {
   std::int32_t always_before(std::int32_t node, std::int32_t cell) const {
     const std::span<const Var> operands = g_.operands_of(node);
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      const std::int32_t from = node_of(operands[i]),
-                         w = way_of_[at(g_.first_operand[at(node)]) + i];
-      if (from < 0 || w < 0 || cell_of_[at(from)] != cell) continue;
-      if (ways_[at(w)].joins && is_ragged(from) == is_ragged(node)) return from;
+      const std::int32_t from = node_of(operands[i]), w = way_of_[g_.first_operand[node] + i];
+      if (from < 0 || w < 0 || cell_of_[from] != cell) continue;
+      if (ways_[w].joins && is_ragged(from) == is_ragged(node)) return from;
     }
     return -1;
   }
@@ -218,7 +214,7 @@ class Joiner {
   }
   /// −1: it is no node's.
   std::int32_t node_of(Var v) const {
-    const Source& s = g_.sources[at(v)];
+    const Source& s = g_.sources[v];
     return s.kind == Source::Kind::node ? s.node : -1;
   }
 
@@ -246,24 +242,24 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
   const std::size_t cells = depth_.size();
   std::int32_t deepest = 0;
   for (std::int32_t d : depth_) deepest = std::max(deepest, d);
-  Vec<std::int32_t> start(at(deepest) + 2, 0), number(cells), old_cell(cells);
-  for (std::int32_t d : depth_) ++start[at(d) + 1];
+  Vec<std::int32_t> start(deepest + 2, 0), number(cells), old_cell(cells);
+  for (std::int32_t d : depth_) ++start[d + 1];
   for (std::size_t d = 1; d < start.size(); ++d) start[d] += start[d - 1];
   for (std::size_t c = 0; c < cells; ++c) {
-    number[c] = start[at(depth_[c])]++;
-    old_cell[at(number[c])] = static_cast<std::int32_t>(c);
+    number[c] = start[depth_[c]]++;
+    old_cell[number[c]] = static_cast<std::int32_t>(c);
   }
   // The nodes of each cell, in the order of recording.
   Vec<std::int32_t> first(cells + 1, 0), nodes(count_);
-  for (std::size_t c = 0; c < cells; ++c) first[c + 1] = first[c] + size_[at(old_cell[c])];
+  for (std::size_t c = 0; c < cells; ++c) first[c + 1] = first[c] + size_[old_cell[c]];
   Vec<std::int32_t> next = first;
   for (std::size_t n = 0; n < count_; ++n)
-    nodes[at(next[at(number[at(cell_of_[n])])]++)] = static_cast<std::int32_t>(n);
+    nodes[next[number[cell_of_[n]]]++] = static_cast<std::int32_t>(n);
 
   // Where the results of each node are among those of its cell.
   Vec<std::int32_t> first_result(count_), results(cells, 0);
   for (std::size_t n = 0; n < count_; ++n) {
-    std::int32_t& all = results[at(cell_of_[n])];
+    std::int32_t& all = results[cell_of_[n]];
     first_result[n] = all;
     all += static_cast<std::int32_t>(equation(static_cast<std::int32_t>(n)).outputs.size());
   }
@@ -275,8 +271,8 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
   g.recorded = count_;
   for (Source& s : g.sources) {
     if (s.kind != Source::Kind::node) continue;
-    s.output += first_result[at(s.node)];
-    s.node = number[at(cell_of_[at(s.node)])];
+    s.output += first_result[s.node];
+    s.node = number[cell_of_[s.node]];
   }
   g.nodes.resize(cells);
   Vec<std::int32_t> cell_kind;
@@ -288,17 +284,16 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
     g.first_wire.push_back(static_cast<std::int32_t>(g.wires.size()));
   };
   for (std::size_t c = 0; c < cells; ++c) {
-    const std::span<const std::int32_t> members(nodes.data() + first[c],
-                                                at(first[c + 1] - first[c]));
+    const std::span<const std::int32_t> members(nodes.data() + first[c], first[c + 1] - first[c]);
     begin_node();
     for (std::int32_t n : members) g.equations.push_back(g_.equations_of(n)[0]);
     if (members.size() == 1) {
       const std::int32_t n = members[0];
-      if (const std::int32_t after = g_.nodes[at(n)].after; after >= 0)
-        g.nodes[c].after = number[at(cell_of_[at(after)])];
+      if (const std::int32_t after = g_.nodes[n].after; after >= 0)
+        g.nodes[c].after = number[cell_of_[after]];
       for (Var v : g_.operands_of(n)) g.operands.push_back(v);
       for (std::int32_t w : g_.wires_of(n)) g.wires.push_back(w);
-      cell_kind.push_back(kind_[at(n)]);
+      cell_kind.push_back(kind_[n]);
       continue;
     }
     const auto own = static_cast<std::int32_t>(c);
@@ -306,10 +301,10 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
     Vec<Var> origins;  // of its operands: as they were recorded
     std::uint64_t h = members.size();
     for (std::int32_t n : members) {
-      h = mixed(h, at(kind_[at(n)]));
+      h = mixed(h, kind_[n]);
       for (std::size_t i = 0; i < g_.operands_of(n).size(); ++i) {
         const Var v = g_.operands_of(n)[i], recorded = equation(n).inputs[i];
-        const Source& s = g.sources[at(v)];
+        const Source& s = g.sources[v];
         std::int32_t wire = -1 - s.output;
         if (s.kind != Source::Kind::node || s.node != own) {
           // What all share is each an operand: others may have different ones in its places. So is
@@ -327,11 +322,10 @@ NodeGraph Joiner::joined(Vec<std::int32_t>& kind, std::int32_t& kinds) {
       }
     }
     const std::int32_t k = numbering.number(h, [&](std::int32_t known) {
-      const std::int32_t o = first_of_kind[at(known)];
-      if (first[at(o) + 1] - first[at(o)] != static_cast<std::int32_t>(members.size()))
-        return false;
+      const std::int32_t o = first_of_kind[known];
+      if (first[o + 1] - first[o] != static_cast<std::int32_t>(members.size())) return false;
       for (std::size_t i = 0; i < members.size(); ++i)
-        if (kind_[at(nodes[at(first[at(o)]) + i])] != kind_[at(members[i])]) return false;
+        if (kind_[nodes[first[o] + i]] != kind_[members[i]]) return false;
       const std::span<const std::int32_t> others = g.wires_of(o);
       return std::equal(others.begin(), others.end(), g.wires.begin() + wires, g.wires.end());
     });

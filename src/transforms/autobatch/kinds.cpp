@@ -15,8 +15,7 @@ void KindCounts::add(const NodeGraph& nodes, const NodeSchedule& schedule) {
     const auto group = schedule.group(k);
     const std::int32_t node = group[0];
     const auto equations = nodes.equations_of(node);
-    const Signature& s = nodes.signatures[static_cast<std::size_t>(
-        nodes.nodes[static_cast<std::size_t>(node)].signature)];
+    const Signature& s = nodes.signatures[nodes.nodes[node].signature];
     const Equation &first = nodes.equation(equations[0]), &last = nodes.equation(equations.back());
     const bool counted = s.kind == Signature::Kind::sum || s.kind == Signature::Kind::rows;
     std::uint64_t name = mixed(reinterpret_cast<std::uintptr_t>(first.where.file),

@@ -20,8 +20,6 @@ namespace vt::detail::autobatching {
 
 namespace looking {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -240,14 +238,14 @@ void BatchLooks::compute_missing(std::span<const Tensor> tracers, CallSite where
     if (!keep[i]) continue;
     const Tracer* const n = delta.order[i];
     // A row of an array that all share is read again, as a row; the array is kept.
-    const Source& source = nodes.sources[looking::at(delta.first[i])];
+    const Source& source = nodes.sources[delta.first[i]];
     const bool shared = source.kind == Source::Kind::shared;
-    Var array = shared ? nodes.row_reads[looking::at(source.var)].array : -1;
+    Var array = shared ? nodes.row_reads[source.var].array : -1;
     if (shared && n->op == Op::slice)
-      array = nodes.equation(nodes.makers[looking::at(delta.first[i])]).inputs[0];
+      array = nodes.equation(nodes.makers[delta.first[i]]).inputs[0];
     if (array >= 0 && !asked.contains(n)) {
       const auto k = std::upper_bound(delta.first.begin(), delta.first.end(), array);
-      if (nodes.makers[looking::at(array)] >= 0)
+      if (nodes.makers[array] >= 0)
         keep[static_cast<std::size_t>(k - delta.first.begin()) - 1] = true;
       continue;
     }

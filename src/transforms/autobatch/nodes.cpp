@@ -13,8 +13,6 @@ namespace vt::detail::autobatching {
 
 namespace finding {
 
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
-
 std::uint64_t hash_of(const Aval& a) {
   std::uint64_t h = mixed(static_cast<std::uint64_t>(a.dtype), a.weak);
   for (std::int64_t extent : a.shape) h = mixed(h, static_cast<std::uint64_t>(extent));
@@ -57,7 +55,7 @@ class Finder {
     out_.row_reads.resize(g.avals.size());
     out_.makers.resize(g.avals.size(), -1);
     for (std::size_t k = 0; k < g.equations.size(); ++k)
-      for (Var v : g.equations[k].outputs) out_.makers[at(v)] = static_cast<std::int32_t>(k);
+      for (Var v : g.equations[k].outputs) out_.makers[v] = static_cast<std::int32_t>(k);
     for (std::size_t v = 0; v < g.avals.size(); ++v) same_[v] = static_cast<Var>(v);
   }
 
@@ -79,9 +77,7 @@ class Finder {
   }
 
  private:
-  const Equation& equation(std::int32_t k) const {
-    return g_.equations[static_cast<std::size_t>(k)];
-  }
+  const Equation& equation(std::int32_t k) const { return g_.equations[k]; }
   // Calls of one function share their parameters.
   std::uint64_t hash_of_params(const Equation& e) {
     if (!e.params) return 0;
@@ -97,28 +93,27 @@ class Finder {
     Numbering values;
     Vec<std::int32_t> first_of_value;
     for (std::size_t i = 0; i < shared_inputs_; ++i) {
-      static_[at(g_.inputs[i])] = true;
-      origin_[at(g_.inputs[i])] = Origin::input;
+      static_[g_.inputs[i]] = true;
+      origin_[g_.inputs[i]] = Origin::input;
     }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (e.op == Op::concatenate && e.inputs.size() == 1) {
-        const Var only = same_[at(e.inputs[0])], out = e.outputs[0];
-        same_[at(out)] = only;
-        static_[at(out)] = static_[at(only)];
-        origin_[at(out)] = origin_[at(only)];
+        const Var only = same_[e.inputs[0]], out = e.outputs[0];
+        same_[out] = only;
+        static_[out] = static_[only];
+        origin_[out] = origin_[only];
         continue;
       }
-      if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[at(same_[at(v)])]; }))
-        continue;
+      if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[same_[v]]; })) continue;
       std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
-      for (Var v : e.inputs) h = mixed(h, at(same_[at(v)]));
+      for (Var v : e.inputs) h = mixed(h, same_[v]);
       const std::int32_t value = values.number(h, [&](std::int32_t n) {
-        const Equation& o = equation(first_of_value[static_cast<std::size_t>(n)]);
+        const Equation& o = equation(first_of_value[n]);
         if (o.op != e.op || o.inputs.size() != e.inputs.size() || !equal(o.params, e.params))
           return false;
         for (std::size_t i = 0; i < e.inputs.size(); ++i)
-          if (same_[at(o.inputs[i])] != same_[at(e.inputs[i])]) return false;
+          if (same_[o.inputs[i]] != same_[e.inputs[i]]) return false;
         // Rows of the same operands may be cut in other ways, and be other numbers of them.
         return out_.rows.empty() || e.outputs.empty() ||
                (out_.rows_of(o.outputs[0]) == out_.rows_of(e.outputs[0]) &&
@@ -129,14 +124,14 @@ class Finder {
         first_of_value.push_back(static_cast<std::int32_t>(k));
         note_row(e);
         if (!e.inputs.empty() && !reads_row(e))
-          ++shared_of_kind_[static_cast<std::size_t>(kind_of(static_cast<std::int32_t>(k)))];
+          ++shared_of_kind_[kind_of(static_cast<std::int32_t>(k))];
       }
-      const Equation& first = equation(first_of_value[static_cast<std::size_t>(value)]);
+      const Equation& first = equation(first_of_value[value]);
       const Origin origin = origin_of(first);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
-        same_[at(e.outputs[i])] = first.outputs[i];
-        static_[at(e.outputs[i])] = true;
-        origin_[at(e.outputs[i])] = origin;
+        same_[e.outputs[i]] = first.outputs[i];
+        static_[e.outputs[i]] = true;
+        origin_[e.outputs[i]] = origin;
       }
     }
   }
@@ -145,10 +140,10 @@ class Finder {
   Origin origin_of(const Equation& e) const {
     Origin most = Origin::constant;
     for (Var v : e.outputs) {
-      const RowRead& read = out_.row_reads[at(v)];
+      const RowRead& read = out_.row_reads[v];
       if (read.array >= 0 && is_vector(v)) return Origin::row;
     }
-    for (Var v : e.inputs) most = std::max(most, origin_[at(same_[at(v)])]);
+    for (Var v : e.inputs) most = std::max(most, origin_[same_[v]]);
     return most;
   }
   /// A small one. What is larger is shared where it can be: copies cost more than compiling.
@@ -158,7 +153,7 @@ class Finder {
 
   // What an equation does, whatever it does it to, and to however many rows.
   std::int32_t kind_of(std::int32_t k) {
-    std::int32_t& known = kinds_[static_cast<std::size_t>(k)];
+    std::int32_t& known = kinds_[k];
     if (known >= 0) return known;
     const Equation& e = equation(k);
     const bool moves = moves_rows(e);
@@ -173,7 +168,7 @@ class Finder {
     const std::span<const Var> values = values_of(e);
     for (Var v : values) h = mixed(hash_of(g_.aval(v)), mixed(h, out_.is_ragged(v)));
     known = kind_numbers_.number(h, [&](std::int32_t n) {
-      const Equation& o = equation(first_of_kind_[static_cast<std::size_t>(n)]);
+      const Equation& o = equation(first_of_kind_[n]);
       const std::span<const Var> others = values_of(o);
       if (o.op != e.op || moves_rows(o) != moves || is_ragged(o) != is_ragged(e) ||
           others.size() != values.size() || (!moves && !equal(o.params, e.params)))
@@ -201,7 +196,7 @@ class Finder {
     return e.inputs.size() == 1 && family_of(e.op) == Family::binary;
   }
   bool reads_row(const Equation& e) const {
-    return out_.row_reads[at(e.outputs[0])].array >= 0 || e.op == Op::slice;
+    return out_.row_reads[e.outputs[0]].array >= 0 || e.op == Op::slice;
   }
 
   // x[i] and x[i, j] as they are recorded: a slice without its first axes, or by an index that is a
@@ -216,20 +211,20 @@ class Finder {
              std::equal(row_shape.begin(), row_shape.end(), all.begin() + axes);
     };
     const auto note = [&](Var array, std::int64_t row, int axes) {
-      const RowRead& whole = out_.row_reads[at(array)];
+      const RowRead& whole = out_.row_reads[array];
       if (whole.array < 0) {
-        out_.row_reads[at(out)] = {array, row, axes};
+        out_.row_reads[out] = {array, row, axes};
         return;
       }
       std::int64_t rows = 1;
-      for (int d = 0; d < axes; ++d) rows *= g_.aval(array).shape[static_cast<std::size_t>(d)];
-      out_.row_reads[at(out)] = {whole.array, whole.row * rows + row, whole.axes + axes};
+      for (int d = 0; d < axes; ++d) rows *= g_.aval(array).shape[d];
+      out_.row_reads[out] = {whole.array, whole.row * rows + row, whole.axes + axes};
     };
     if (e.op == Op::reshape) {
-      const std::int32_t k = out_.makers[at(same_[at(e.inputs[0])])];
+      const std::int32_t k = out_.makers[same_[e.inputs[0]]];
       if (k < 0 || equation(k).op != Op::slice) return;
       const auto& p = equation(k).as<SliceParams>();
-      const Var array = same_[at(equation(k).inputs[0])];
+      const Var array = same_[equation(k).inputs[0]];
       const Shape& all = g_.aval(array).shape;
       const std::size_t axes = all.size() - std::min(all.size(), row_shape.size());
       if (axes == 0 || !is_row_of(array, axes)) return;
@@ -245,8 +240,8 @@ class Finder {
     }
     if (e.op != Op::gather) return;
     const auto& p = e.as<GatherParams>();
-    const Var array = same_[at(e.inputs[0])], index = same_[at(e.inputs[1])];
-    const std::int32_t k = out_.makers[at(index)];
+    const Var array = same_[e.inputs[0]], index = same_[e.inputs[1]];
+    const std::int32_t k = out_.makers[index];
     if (k < 0 || equation(k).op != Op::full || g_.aval(index).elements() != 1 ||
         !is_row_of(array, 1))
       return;
@@ -269,31 +264,31 @@ class Finder {
   // there are of those that instances make (of rows, or as they make others) differs from minibatch
   // to minibatch: they are nodes however few there are, as what is shared is compiled.
   void find_shared() {
-    for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[at(g_.inputs[i])] = true;
+    for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[g_.inputs[i]] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
-      if (has_effect(e) || e.outputs.empty() || static_[at(e.outputs[0])]) continue;
-      const auto kind = static_cast<std::size_t>(kind_of(static_cast<std::int32_t>(k)));
+      if (has_effect(e) || e.outputs.empty() || static_[e.outputs[0]]) continue;
+      const std::size_t kind = kind_of(static_cast<std::int32_t>(k));
       made_by_instances_.resize(std::max(made_by_instances_.size(), kind + 1), false);
       made_by_instances_[kind] = true;
     }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (has_effect(e) || e.outputs.empty()) continue;
-      const Var first = same_[at(e.outputs[0])];
+      const Var first = same_[e.outputs[0]];
       const bool shared =
-          first != e.outputs[0] ? shared_[at(first)] : is_shared(e, static_cast<std::int32_t>(k));
-      for (Var v : e.outputs) shared_[at(v)] = shared;
+          first != e.outputs[0] ? shared_[first] : is_shared(e, static_cast<std::int32_t>(k));
+      for (Var v : e.outputs) shared_[v] = shared;
     }
   }
   bool is_shared(const Equation& e, std::int32_t k) {
     if (out_.is_ragged(e.outputs[0])) return false;
     if (e.inputs.empty()) return true;
     for (Var v : e.inputs)
-      if (!shared_[at(same_[at(v)])]) return false;
+      if (!shared_[same_[v]]) return false;
     if (reads_row(e)) return true;
-    const auto kind = static_cast<std::size_t>(kind_of(k));
-    if (is_small(e) && (origin_[at(same_[at(e.outputs[0])])] == Origin::row ||
+    const std::size_t kind = kind_of(k);
+    if (is_small(e) && (origin_[same_[e.outputs[0]]] == Origin::row ||
                         (kind < made_by_instances_.size() && made_by_instances_[kind])))
       return false;
     return shared_of_kind_[kind] <= most_shared;
@@ -310,23 +305,23 @@ class Finder {
     const std::size_t count = g_.equations.size();
     Vec<std::int32_t> reads(g_.avals.size(), 0), terms(count, 0);
     const auto is_first = [&](const Equation& e) {
-      return e.outputs.empty() || same_[at(e.outputs[0])] == e.outputs[0];
+      return e.outputs.empty() || same_[e.outputs[0]] == e.outputs[0];
     };
     for (const Equation& e : g_.equations)
       if (is_first(e))
-        for (Var v : e.inputs) ++reads[at(same_[at(v)])];
-    for (Var v : g_.outputs) reads[at(same_[at(v)])] += 2;
+        for (Var v : e.inputs) ++reads[same_[v]];
+    for (Var v : g_.outputs) reads[same_[v]] += 2;
     find_whole_lists(reads);
     for (std::size_t k = 0; k < count; ++k) find_sum_of_rows(k, reads);
     // The equation of a partial sum; −1: another value.
     const auto partial = [&](Var v) {
-      const Var first = same_[at(v)];
-      const std::int32_t k = out_.makers[at(first)];
-      return k >= 0 && terms[static_cast<std::size_t>(k)] > 0 && reads[at(first)] == 1 ? k : -1;
+      const Var first = same_[v];
+      const std::int32_t k = out_.makers[first];
+      return k >= 0 && terms[k] > 0 && reads[first] == 1 ? k : -1;
     };
     for (std::size_t k = 0; k < count; ++k) {
       const Equation& e = g_.equations[k];
-      if (e.op != Op::add || folds_rows(e) || shared_[at(e.outputs[0])] ||
+      if (e.op != Op::add || folds_rows(e) || shared_[e.outputs[0]] ||
           out_.is_ragged(e.outputs[0]) || !is_first(e))
         continue;
       const Aval& sum = g_.aval(e.outputs[0]);
@@ -337,7 +332,7 @@ class Finder {
       if (!alike) continue;
       for (Var v : e.inputs) {
         const std::int32_t part = partial(v);
-        terms[k] += part >= 0 ? terms[static_cast<std::size_t>(part)] : 1;
+        terms[k] += part >= 0 ? terms[part] : 1;
       }
     }
     // From the last on: a sum that is no term of another one is a root.
@@ -351,8 +346,8 @@ class Finder {
       while (!open.empty()) {
         const std::int32_t top = open.back();
         open.pop_back();
-        seen[static_cast<std::size_t>(top)] = true;
-        in_sum_[static_cast<std::size_t>(top)] = is_sum;
+        seen[top] = true;
+        in_sum_[top] = is_sum;
         for (Var v : equation(top).inputs)
           if (const std::int32_t part = partial(v); part >= 0) open.push_back(part);
       }
@@ -362,17 +357,17 @@ class Finder {
   void find_whole_lists(Vec<std::int32_t>& reads) {
     if (out_.rows.empty()) return;
     Vec<bool> is_result(g_.avals.size(), false);
-    for (Var v : g_.outputs) is_result[at(same_[at(v)])] = true;
+    for (Var v : g_.outputs) is_result[same_[v]] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (!moves_rows(e) || e.op != Op::rows || out_.is_ragged(e.outputs[0]) ||
-          same_[at(e.outputs[0])] != e.outputs[0] || is_result[at(e.outputs[0])])
+          same_[e.outputs[0]] != e.outputs[0] || is_result[e.outputs[0]])
         continue;
-      const Var rows = same_[at(e.inputs[0])];
-      const std::int32_t list = out_.makers[at(rows)];
+      const Var rows = same_[e.inputs[0]];
+      const std::int32_t list = out_.makers[rows];
       if (list < 0 || !is_list(equation(list))) continue;
       whole_list_[k] = list;
-      if (--reads[at(rows)] == 0) in_sum_[static_cast<std::size_t>(list)] = true;
+      if (--reads[rows] == 0) in_sum_[list] = true;
     }
   }
   // A list of which nothing is read but its sum is none.
@@ -380,10 +375,9 @@ class Finder {
     const Equation& e = g_.equations[k];
     if (e.op != Op::add || !folds_rows(e)) return;
     sum_root_[k] = true;
-    const Var rows = same_[at(e.inputs[0])];
-    const std::int32_t list = out_.makers[at(rows)];
-    if (list >= 0 && reads[at(rows)] == 1 && is_list(equation(list)))
-      in_sum_[static_cast<std::size_t>(list)] = true;
+    const Var rows = same_[e.inputs[0]];
+    const std::int32_t list = out_.makers[rows];
+    if (list >= 0 && reads[rows] == 1 && is_list(equation(list))) in_sum_[list] = true;
   }
   /// Of one row from each operand?
   bool is_list(const Equation& e) const {
@@ -395,20 +389,19 @@ class Finder {
   // In the order of recording.
   void add_terms(std::int32_t root) {
     if (folds_rows(equation(root))) {
-      const Var rows = same_[at(equation(root).inputs[0])];
-      const std::int32_t list = out_.makers[at(rows)];
-      if (list < 0 || !in_sum_[static_cast<std::size_t>(list)]) out_.operands.push_back(rows);
+      const Var rows = same_[equation(root).inputs[0]];
+      const std::int32_t list = out_.makers[rows];
+      if (list < 0 || !in_sum_[list]) out_.operands.push_back(rows);
       else
-        for (Var v : equation(list).inputs) out_.operands.push_back(same_[at(v)]);
+        for (Var v : equation(list).inputs) out_.operands.push_back(same_[v]);
       return;
     }
     Vec<Var> open{equation(root).inputs[1], equation(root).inputs[0]};
     while (!open.empty()) {
-      const Var v = same_[at(open.back())];
+      const Var v = same_[open.back()];
       open.pop_back();
-      const std::int32_t k = out_.makers[at(v)];
-      if (k >= 0 && in_sum_[static_cast<std::size_t>(k)] &&
-          !sum_root_[static_cast<std::size_t>(k)]) {
+      const std::int32_t k = out_.makers[v];
+      if (k >= 0 && in_sum_[k] && !sum_root_[k]) {
         open.push_back(equation(k).inputs[1]);
         open.push_back(equation(k).inputs[0]);
       } else {
@@ -419,19 +412,19 @@ class Finder {
 
   void make_nodes() {
     for (std::size_t i = 0; i < g_.inputs.size(); ++i)
-      out_.sources[at(g_.inputs[i])] = {
-          i < shared_inputs_ ? Source::Kind::shared : Source::Kind::given, g_.inputs[i]};
+      out_.sources[g_.inputs[i]] = {i < shared_inputs_ ? Source::Kind::shared : Source::Kind::given,
+                                    g_.inputs[i]};
     std::int32_t last_effect = -1;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (in_sum_[k] && !sum_root_[k]) continue;
       const bool effect = has_effect(e);
-      if (!e.outputs.empty() && same_[at(e.outputs[0])] != e.outputs[0]) {
-        for (Var v : e.outputs) out_.sources[at(v)] = out_.sources[at(same_[at(v)])];
+      if (!e.outputs.empty() && same_[e.outputs[0]] != e.outputs[0]) {
+        for (Var v : e.outputs) out_.sources[v] = out_.sources[same_[v]];
         continue;
       }
-      if (!effect && !e.outputs.empty() && shared_[at(e.outputs[0])]) {
-        for (Var v : e.outputs) out_.sources[at(v)].var = v;
+      if (!effect && !e.outputs.empty() && shared_[e.outputs[0]]) {
+        for (Var v : e.outputs) out_.sources[v].var = v;
         continue;
       }
       const auto id = static_cast<std::int32_t>(out_.nodes.size());
@@ -442,15 +435,15 @@ class Finder {
       if (sum_root_[k]) {
         add_terms(static_cast<std::int32_t>(k));
       } else if (whole_list_[k] >= 0) {
-        for (Var v : equation(whole_list_[k]).inputs) out_.operands.push_back(same_[at(v)]);
+        for (Var v : equation(whole_list_[k]).inputs) out_.operands.push_back(same_[v]);
       } else {
         for (std::size_t i = 0; i < e.inputs.size(); ++i) {
-          out_.operands.push_back(same_[at(e.inputs[i])]);
+          out_.operands.push_back(same_[e.inputs[i]]);
           if (!moves_rows(e) && !folds_rows(e)) out_.wires.push_back(static_cast<std::int32_t>(i));
         }
       }
       for (std::size_t i = 0; i < e.outputs.size(); ++i)
-        out_.sources[at(e.outputs[i])] = {Source::Kind::node, -1, id, static_cast<std::int32_t>(i)};
+        out_.sources[e.outputs[i]] = {Source::Kind::node, -1, id, static_cast<std::int32_t>(i)};
     }
     begin_node();
     out_.recorded = out_.nodes.size();
@@ -462,15 +455,14 @@ class Finder {
   }
   bool takes_any_number(std::int32_t node) const {
     const std::int32_t k = out_.equations_of(node)[0];
-    return sum_root_[static_cast<std::size_t>(k)] || moves_rows(equation(k)) ||
-           folds_rows(equation(k));
+    return sum_root_[k] || moves_rows(equation(k)) || folds_rows(equation(k));
   }
-  bool is_shared_var(Var v) const { return out_.sources[at(v)].kind == Source::Kind::shared; }
+  bool is_shared_var(Var v) const { return out_.sources[v].kind == Source::Kind::shared; }
   /// Is it passed once where all nodes of a kind have it as an operand? Small ones that are the
   /// same by chance, as where one node is left, or the words of two are, are gathered as in any
   /// other minibatch, which has been compiled.
   bool may_be_passed_once(Var v) const {
-    return is_shared_var(v) && (origin_[at(v)] == Origin::input || !is_vector(v));
+    return is_shared_var(v) && (origin_[v] == Origin::input || !is_vector(v));
   }
 
   // Which operands of one place there are among nodes of one kind.
@@ -501,18 +493,18 @@ class Finder {
     };
 
     // Nodes whose large operands differ are of different signatures, where each is used often.
-    Vec<std::int32_t> first_place(static_cast<std::size_t>(kinds), -1);
-    Vec<std::int64_t> nodes_of(static_cast<std::size_t>(kinds), 0);
+    Vec<std::int32_t> first_place(kinds, -1);
+    Vec<std::int64_t> nodes_of(kinds, 0);
     Vec<Place> places;
     for (std::size_t n = 0; n < count; ++n) {
       if (is_sum(n)) continue;
       const std::span<const Var> operands = out_.operands_of(static_cast<std::int32_t>(n));
-      std::int32_t& first = first_place[static_cast<std::size_t>(kind[n])];
+      std::int32_t& first = first_place[kind[n]];
       if (first < 0) {
         first = static_cast<std::int32_t>(places.size());
         places.resize(places.size() + operands.size());
       }
-      ++nodes_of[static_cast<std::size_t>(kind[n])];
+      ++nodes_of[kind[n]];
       for (std::size_t i = 0; i < operands.size(); ++i) {
         Place& p = places[static_cast<std::size_t>(first) + i];
         if (!is_shared_var(operands[i])) p.any_node = true;
@@ -522,13 +514,11 @@ class Finder {
     }
     const auto splits = [&](std::size_t n, std::size_t i) {
       const std::int32_t k = kind[n];
-      const Place& p =
-          places[static_cast<std::size_t>(first_place[static_cast<std::size_t>(k)]) + i];
+      const Place& p = places[static_cast<std::size_t>(first_place[k]) + i];
       const auto different = static_cast<std::int64_t>(p.shared.size());
       const Var v = out_.operands_of(static_cast<std::int32_t>(n))[i];
       return !p.any_node && different > 1 && g_.aval(v).bytes() > worth_sharing &&
-             (different <= few_operands ||
-              nodes_of[static_cast<std::size_t>(k)] >= nodes_of_one * different);
+             (different <= few_operands || nodes_of[k] >= nodes_of_one * different);
     };
 
     Numbering numbering;
@@ -538,9 +528,9 @@ class Finder {
       std::uint64_t h = mixed(static_cast<std::uint64_t>(kind[n]), is_sum(n));
       if (!is_sum(n))
         for (std::size_t i = 0; i < own.size(); ++i)
-          if (splits(n, i)) h = mixed(h, at(own[i]));
+          if (splits(n, i)) h = mixed(h, own[i]);
       const std::int32_t s = numbering.number(h, [&](std::int32_t known) {
-        const auto o = static_cast<std::size_t>(first_node[static_cast<std::size_t>(known)]);
+        const std::size_t o = first_node[known];
         if (kind[o] != kind[n] || is_sum(o) != is_sum(n)) return false;
         if (is_sum(n)) return true;
         const std::span<const Var> others = out_.operands_of(static_cast<std::int32_t>(o));
@@ -552,7 +542,7 @@ class Finder {
         first_node.push_back(static_cast<std::int32_t>(n));
         add_signature(n, own, is_sum(n));
       } else if (!is_sum(n)) {
-        Signature& known = out_.signatures[static_cast<std::size_t>(s)];
+        Signature& known = out_.signatures[s];
         for (std::size_t i = 0; i < own.size(); ++i)
           if (known.shared[i] != own[i]) known.shared[i] = -1;
       }
@@ -564,11 +554,11 @@ class Finder {
     s.node = static_cast<std::int32_t>(n);
     const std::span<const std::int32_t> equations = out_.equations_of(s.node);
     const Equation& e = equation(equations[0]);
-    s.kind = moves_rows(e)                 ? Signature::Kind::rows
-             : sum_root_[at(equations[0])] ? Signature::Kind::sum
-             : sum                         ? Signature::Kind::fold
-             : has_effect(e)               ? Signature::Kind::alone
-                                           : Signature::Kind::op;
+    s.kind = moves_rows(e)             ? Signature::Kind::rows
+             : sum_root_[equations[0]] ? Signature::Kind::sum
+             : sum                     ? Signature::Kind::fold
+             : has_effect(e)           ? Signature::Kind::alone
+                                       : Signature::Kind::op;
     s.heavy =
         !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });
     if (!sum)
@@ -583,11 +573,10 @@ class Finder {
       s.result.resize(results, out_.equations_of(s.node).size() == 1 ? 0 : -1);
     }
     const auto read = [&](Var v) {
-      const Source& s = out_.sources[at(v)];
+      const Source& s = out_.sources[v];
       if (s.kind != Source::Kind::node) return;
-      const std::int32_t signature = out_.nodes[static_cast<std::size_t>(s.node)].signature;
-      out_.signatures[static_cast<std::size_t>(signature)]
-          .result[static_cast<std::size_t>(s.output)] = 0;
+      const std::int32_t signature = out_.nodes[s.node].signature;
+      out_.signatures[signature].result[s.output] = 0;
     };
     for (Var v : out_.operands) read(v);
     for (Var v : g_.outputs) read(v);

@@ -71,12 +71,10 @@ struct NodeGraph {
   Vec<Signature> signatures;
   std::size_t recorded = 0;  ///< so many nodes there were before some were joined
 
-  const Equation& equation(std::int32_t k) const {
-    return graph.equations[static_cast<std::size_t>(k)];
-  }
-  bool is_ragged(Var v) const { return !rows.empty() && rows[static_cast<std::size_t>(v)] >= 0; }
+  const Equation& equation(std::int32_t k) const { return graph.equations[k]; }
+  bool is_ragged(Var v) const { return !rows.empty() && rows[v] >= 0; }
   /// How many rows the value has; 1 if it is not ragged.
-  std::int64_t rows_of(Var v) const { return is_ragged(v) ? rows[static_cast<std::size_t>(v)] : 1; }
+  std::int64_t rows_of(Var v) const { return is_ragged(v) ? rows[v] : 1; }
   /// … each result of the node.
   std::int64_t rows_of_node(std::int32_t node) const {
     const Equation& e = equation(equations_of(node)[0]);
@@ -97,7 +95,7 @@ struct NodeGraph {
   template <class T>
   static std::span<const T> part(const Vec<T>& all, const Vec<std::int32_t>& first,
                                  std::int32_t node) {
-    const auto n = static_cast<std::size_t>(node);
+    const std::size_t n = node;
     return {all.data() + first[n], static_cast<std::size_t>(first[n + 1] - first[n])};
   }
 };

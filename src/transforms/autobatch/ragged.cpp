@@ -16,19 +16,17 @@ namespace vt::detail::autobatching {
 
 namespace ragged {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // A larger operand that rows do not share is not copied for each of them.
 constexpr std::size_t worth_repeating = 8 << 10;
 
 /// How many elements there are for each index along the axes in front of this one, all together.
 std::int64_t before(const Shape& shape, int axis) {
   std::int64_t count = 1;
-  for (int d = 0; d < axis; ++d) count *= shape[at(d)];
+  for (int d = 0; d < axis; ++d) count *= shape[d];
   return count;
 }
 Shape with_extent(Shape shape, int axis, std::int64_t extent) {
-  shape[at(axis)] = extent;
+  shape[axis] = extent;
   return shape;
 }
 
@@ -46,8 +44,8 @@ class Rewriter {
     stopped_.resize(g_.avals.size(), true);
     for (const Equation& e : g_.equations)
       for (Var v : e.inputs)
-        if (e.op != Op::stop_gradient) stopped_[at(v)] = false;
-    for (Var v : g_.outputs) stopped_[at(v)] = false;
+        if (e.op != Op::stop_gradient) stopped_[v] = false;
+    for (Var v : g_.outputs) stopped_[v] = false;
     out_.graph.avals = g_.avals;
     out_.graph.inputs = g_.inputs;
     out_.graph.outputs = g_.outputs;
@@ -84,7 +82,7 @@ class Rewriter {
 
   const Shape& shape(Var v) const { return g_.aval(v).shape; }
   int rank(Var v) const { return static_cast<int>(shape(v).size()); }
-  bool is_ragged(Var v) const { return out_.rows[at(v)] >= 0; }
+  bool is_ragged(Var v) const { return out_.rows[v] >= 0; }
 
   // --- which lists
   // --------------------------------------------------------------------------------
@@ -94,12 +92,12 @@ class Rewriter {
     Vec<std::pair<std::size_t, std::uint64_t>> found;  // equations, and their lines
     own_.resize(g_.avals.size(), false);
     for (std::size_t i = g_.inputs.size() - given_.size(); i < g_.inputs.size(); ++i)
-      own_[at(g_.inputs[i])] = true;
+      own_[g_.inputs[i]] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       const bool reads = e.op == Op::slice || e.op == Op::gather || has_effect(e) ||
-                         any_of(e.inputs, [&](Var v) { return own_[at(v)]; });
-      for (Var v : e.outputs) own_[at(v)] = reads;
+                         any_of(e.inputs, [&](Var v) { return own_[v]; });
+      for (Var v : e.outputs) own_[v] = reads;
       if (e.op != Op::concatenate || !is_list(e)) continue;
       const std::uint64_t line = line_of(e);
       found.emplace_back(k, line);
@@ -110,7 +108,7 @@ class Rewriter {
     for (const auto& [k, line] : found) {
       const Equation& e = g_.equations[k];
       const bool varied = program_ != 0 && std::popcount(Experience::all().add(line, 0)) > 1;
-      if (!varied && (e.inputs.size() <= many || !own_[at(e.outputs[0])])) continue;
+      if (!varied && (e.inputs.size() <= many || !own_[e.outputs[0]])) continue;
       list_.resize(g_.equations.size(), None);
       list_[k] = varied ? Varied : Counted;
       any = true;
@@ -121,15 +119,15 @@ class Rewriter {
   bool is_list(const Equation& e) const {
     const int axis = e.as<AxisParams>().axis;
     const Shape& first = shape(e.inputs[0]);
-    return first.elements() > 0 && (first[at(axis)] == 1 || before(first, axis) == 1) &&
+    return first.elements() > 0 && (first[axis] == 1 || before(first, axis) == 1) &&
            none_of(e.inputs, [&](Var v) { return shape(v) != first; });
   }
   std::uint64_t line_of(const Equation& e) const {
     std::uint64_t line = mixed(mixed(program_, reinterpret_cast<std::uintptr_t>(e.where.file)),
                                static_cast<std::uint64_t>(e.where.line));
     const Aval& a = g_.aval(e.inputs[0]);
-    line = mixed(mixed(line, static_cast<std::uint64_t>(a.dtype)), at(e.as<AxisParams>().axis));
-    for (std::int64_t extent : a.shape) line = mixed(line, at(extent));
+    line = mixed(mixed(line, static_cast<std::uint64_t>(a.dtype)), e.as<AxisParams>().axis);
+    for (std::int64_t extent : a.shape) line = mixed(line, extent);
     return line;
   }
 
@@ -139,7 +137,7 @@ class Rewriter {
   void add(Equation e) {
     now_ = &e;
     if (rewrite(e)) return;
-    for (Var v : e.outputs) makers_[at(v)] = static_cast<std::int32_t>(out_.graph.equations.size());
+    for (Var v : e.outputs) makers_[v] = static_cast<std::int32_t>(out_.graph.equations.size());
     out_.graph.equations.push_back(std::move(e));
   }
   Var fresh(Aval a, std::int64_t rows) {
@@ -173,7 +171,7 @@ class Rewriter {
 
   // v, which is computed as rows, and as one value for those who cannot read it so.
   bool give(Var v, Var rows, int axis, bool for_sums = false) {
-    forms_[at(v)] = {{rows, axis}, for_sums};
+    forms_[v] = {{rows, axis}, for_sums};
     const Shape& whole = shape(v);
     const ParamsRef all = make_params(RowsParams{});
     if (before(whole, axis) == 1) {
@@ -185,10 +183,10 @@ class Rewriter {
       return true;
     }
     Aval lying = g_.aval(v);
-    lying.shape = Shape{whole[at(axis)]};
+    lying.shape = Shape{whole[axis]};
     Axes back;
     for (int d = 0; d < rank(v); ++d) {
-      if (d != axis) lying.shape.push_back(whole[at(d)]);
+      if (d != axis) lying.shape.push_back(whole[d]);
       back.push_back(d == axis ? 0 : d < axis ? d + 1 : d);
     }
     push(Op::transpose, make_params(PermutationParams{back}),
@@ -197,27 +195,27 @@ class Rewriter {
   }
   Aval row_of(Var v, int axis) const {
     Aval row = g_.aval(v);
-    row.shape[at(axis)] = 1;
+    row.shape[axis] = 1;
     return row;
   }
 
   bool add_list(const Equation& e, Listed listed) {
     const int axis = e.as<AxisParams>().axis;
     const Var v = e.outputs[0];
-    const Var rows = fresh(row_of(v, axis), shape(v)[at(axis)]);
+    const Var rows = fresh(row_of(v, axis), shape(v)[axis]);
     Equation& list = out_.graph.equations.emplace_back(e);
     list.op = Op::rows;
     list.params = make_params(RowsParams{});
     list.outputs[0] = rows;
     for (Var& in : list.inputs) {
-      if (const Form& f = forms_[at(in)]; f.rows >= 0 && !f.for_sums && f.axis == axis) {
+      if (const Form& f = forms_[in]; f.rows >= 0 && !f.for_sums && f.axis == axis) {
         in = f.rows;
         continue;
       }
       // Rows with one more axis of extent 1 have the same elements.
-      const std::int32_t k = makers_[at(in)];
+      const std::int32_t k = makers_[in];
       if (k < 0) continue;
-      const Equation& maker = out_.graph.equations[at(k)];
+      const Equation& maker = out_.graph.equations[k];
       if ((maker.op == Op::reshape || maker.op == Op::broadcast_in_dim) &&
           g_.aval(maker.inputs[0]).elements() == g_.aval(in).elements())
         in = maker.inputs[0];
@@ -229,14 +227,14 @@ class Rewriter {
   // -----------------------------------------------------------------------------------
 
   const Form* form_of(Var v) const {
-    const Form& f = forms_[at(v)];
+    const Form& f = forms_[v];
     return f.rows >= 0 && !f.for_sums ? &f : nullptr;
   }
   /// The operand for each row along `axis`: ragged, or the same for all of them; −1: it has none.
   Var rows_along(Var v, int axis) {
     if (const Form* f = form_of(v)) return f->axis == axis ? f->rows : -1;
     if (rank(v) == 0) return v;
-    const std::uint64_t key = std::uint64_t{at(v)} << 8 | at(axis);
+    const std::uint64_t key = std::uint64_t{static_cast<std::size_t>(v)} << 8 | axis;
     if (const auto known = repeated_.find(key); known != repeated_.end()) return known->second;
     constexpr int deepest = 64;
     if (depth_ == deepest) return -1;
@@ -248,11 +246,11 @@ class Rewriter {
   }
   /// Of a value that repeats itself along the axis, or counts along it.
   Var repeated(Var v, int axis) {
-    const std::int32_t k = makers_[at(v)];
+    const std::int32_t k = makers_[v];
     if (k < 0) return -1;
-    const Equation e = out_.graph.equations[at(k)];
+    const Equation e = out_.graph.equations[k];
     const Aval row = row_of(v, axis);
-    const std::int64_t n = shape(v)[at(axis)];
+    const std::int64_t n = shape(v)[axis];
     switch (e.op) {
       case Op::full: {
         FullParams p = e.as<FullParams>();
@@ -299,7 +297,7 @@ class Rewriter {
       any = any || is_ragged(v);
     }
     const Var out = e.outputs[0];
-    own.outputs[0] = fresh(row_of(out, axis), any ? shape(out)[at(axis)] : -1);
+    own.outputs[0] = fresh(row_of(out, axis), any ? shape(out)[axis] : -1);
     out_.graph.equations.push_back(std::move(own));
     return out_.graph.equations.back().outputs[0];
   }
@@ -324,13 +322,13 @@ class Rewriter {
     }
     if (e.op == Op::dot_general) return product(e);
     if (e.op == Op::concatenate) return joined(e);
-    if (e.op == Op::reduce_sum && !f && forms_[at(e.inputs[0])].for_sums &&
-        e.as<AxesParams>().axes == Axes(forms_[at(e.inputs[0])].axis))
-      return reduction(e, forms_[at(e.inputs[0])]);
+    if (e.op == Op::reduce_sum && !f && forms_[e.inputs[0]].for_sums &&
+        e.as<AxesParams>().axes == Axes(forms_[e.inputs[0]].axis))
+      return reduction(e, forms_[e.inputs[0]]);
     if (!f) return false;
     const Form form = *f;
     const Shape& in = shape(e.inputs[0]);
-    const std::int64_t n = in[at(form.axis)];
+    const std::int64_t n = in[form.axis];
     // One equation for each row, whose parameters may have its shape.
     const auto each = [&](int axis, ParamsRef params) {
       return give(out, made(e.op, std::move(params), {form.rows}, row_of(out, axis), n), axis);
@@ -369,9 +367,9 @@ class Rewriter {
       }
       case Op::broadcast_in_dim: {
         BroadcastParams p = e.as<BroadcastParams>();
-        const int axis = p.axes[at(form.axis)];
-        if (p.shape[at(axis)] != n) return false;
-        p.shape[at(axis)] = 1;
+        const int axis = p.axes[form.axis];
+        if (p.shape[axis] != n) return false;
+        p.shape[axis] = 1;
         return each(axis, make_params(std::move(p)));
       }
       case Op::reshape: {
@@ -390,18 +388,18 @@ class Rewriter {
     const GraphRef body = p.body;
     Vec<Var> names(body->avals.size(), -1);
     Vec<bool> read(body->avals.size(), false);
-    for (std::size_t i = 0; i < body->inputs.size(); ++i) names[at(body->inputs[i])] = e.inputs[i];
+    for (std::size_t i = 0; i < body->inputs.size(); ++i) names[body->inputs[i]] = e.inputs[i];
     for (std::size_t i = 0; i < body->outputs.size(); ++i) {
-      Var& name = names[at(body->outputs[i])];
+      Var& name = names[body->outputs[i]];
       if (name >= 0) return false;  // an operand, or twice the same
       name = e.outputs[i];
     }
     for (const Equation& own : body->equations)
-      for (Var v : own.inputs) read[at(v)] = read[at(v)] || own.op != Op::stop_gradient;
+      for (Var v : own.inputs) read[v] = read[v] || own.op != Op::stop_gradient;
     const std::size_t known = out_.graph.avals.size();
     for (const Equation& own : body->equations)
       for (Var v : own.outputs)
-        if (names[at(v)] < 0) names[at(v)] = fresh(body->aval(v), -1);
+        if (names[v] < 0) names[v] = fresh(body->aval(v), -1);
     g_.avals.resize(out_.graph.avals.size());
     for (std::size_t v = known; v < g_.avals.size(); ++v) g_.avals[v] = out_.graph.avals[v];
     forms_.resize(g_.avals.size());
@@ -410,11 +408,11 @@ class Rewriter {
     own_.resize(g_.avals.size(), true);
     for (const Equation& own : body->equations) {
       Equation renamed = own;
-      for (Var& v : renamed.inputs) v = names[at(v)];
+      for (Var& v : renamed.inputs) v = names[v];
       for (Var& v : renamed.outputs) {
-        const bool through = read[at(v)];
-        v = names[at(v)];
-        stopped_[at(v)] = stopped_[at(v)] && !through;
+        const bool through = read[v];
+        v = names[v];
+        stopped_[v] = stopped_[v] && !through;
       }
       add(std::move(renamed));
     }
@@ -425,8 +423,7 @@ class Rewriter {
   static int axis_after_reshape(const Shape& from, int axis, const Shape& to) {
     int found = -1;
     for (int d = 0; d < static_cast<int>(to.size()); ++d)
-      if (to[at(d)] == from[at(axis)] && before(to, d) == before(from, axis) &&
-          (found < 0 || d == axis))
+      if (to[d] == from[axis] && before(to, d) == before(from, axis) && (found < 0 || d == axis))
         found = d;
     return found;
   }
@@ -440,8 +437,7 @@ class Rewriter {
       if (f->axis == along) {
         const bool side_by_side = none_of(e.inputs, [&](Var in) {
           const Form* const of = form_of(in);
-          return of ? of->axis != along
-                    : shape(in)[at(along)] != 1 && before(shape(in), along) != 1;
+          return of ? of->axis != along : shape(in)[along] != 1 && before(shape(in), along) != 1;
         });
         return side_by_side && shape(out).elements() > 0 && add_list(e, Varied);
       }
@@ -449,7 +445,7 @@ class Rewriter {
       Equation own = e;
       for (Var& in : own.inputs)
         if ((in = rows_along(in, axis)) < 0) return false;
-      own.outputs[0] = fresh(row_of(out, axis), shape(out)[at(axis)]);
+      own.outputs[0] = fresh(row_of(out, axis), shape(out)[axis]);
       const Var rows = own.outputs[0];
       out_.graph.equations.push_back(std::move(own));
       return give(out, rows, axis);
@@ -460,13 +456,13 @@ class Rewriter {
   bool part(const Equation& e, const Form& form) {
     SliceParams p = e.as<SliceParams>();
     const Var out = e.outputs[0];
-    const std::int64_t start = p.start[at(form.axis)], count = shape(out)[at(form.axis)];
-    if (p.stride[at(form.axis)] != 1 || count == 0) return false;
-    p.start[at(form.axis)] = 0;
-    p.limit[at(form.axis)] = 1;
+    const std::int64_t start = p.start[form.axis], count = shape(out)[form.axis];
+    if (p.stride[form.axis] != 1 || count == 0) return false;
+    p.start[form.axis] = 0;
+    p.limit[form.axis] = 1;
     const Aval row = row_of(out, form.axis);
     Var rows = form.rows;
-    if (count != out_.rows[at(rows)])
+    if (count != out_.rows[rows])
       rows = made(Op::rows, RowsParams{{{0, start, count}}}, {rows}, out_.graph.aval(rows), count);
     if (row.shape != out_.graph.aval(rows).shape)
       rows = made(e.op, std::move(p), {rows}, row, count);
@@ -477,7 +473,7 @@ class Rewriter {
     const auto& p = e.as<DotParams>();
     const Var a = e.inputs[0], b = e.inputs[1], out = e.outputs[0];
     const auto index = [](const Axes& axes, int axis) {
-      return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+      return std::find(axes.begin(), axes.end(), axis) - axes.begin();
     };
     for (const bool left : {true, false}) {
       const Form* const known = form_of(left ? a : b);
@@ -496,7 +492,7 @@ class Rewriter {
       } else if (in_batch < batch.size()) {
         axis = static_cast<int>(in_batch);
         other = rows_along(other, others_batch[in_batch]);
-      } else if (form_of(other) || (own_[at(other)] && g_.aval(other).bytes() > worth_repeating)) {
+      } else if (form_of(other) || (own_[other] && g_.aval(other).bytes() > worth_repeating)) {
         continue;  // it would be copied for each row
       } else {
         axis = static_cast<int>(batch.size());
@@ -505,7 +501,7 @@ class Rewriter {
       }
       if (other < 0) continue;
       if (!left) std::swap(own, other);
-      const std::int64_t n = out_.rows[at(f.rows)];
+      const std::int64_t n = out_.rows[f.rows];
       if (axis < 0) {
         push(Op::add, {}, {made(e.op, e.params, {own, other}, g_.aval(out), n)}, out);
         return true;
@@ -522,7 +518,7 @@ class Rewriter {
     const Var out = e.outputs[0];
     const Aval& result = g_.aval(out);
     const Op op = reduction_facts[e.op].combine;
-    const std::int64_t n = out_.rows[at(form.rows)];
+    const std::int64_t n = out_.rows[form.rows];
     if (op == Op::mul || (op == Op::add && size_of(result.dtype) < 4)) return false;
     Axes others;
     for (int a : e.as<AxesParams>().axes)
@@ -533,11 +529,11 @@ class Rewriter {
       Aval less = row;
       less.shape = {};
       for (int d = 0; d < static_cast<int>(row.shape.size()); ++d)
-        if (!others.contains(d)) less.shape.push_back(row.shape[at(d)]);
+        if (!others.contains(d)) less.shape.push_back(row.shape[d]);
       return made(reduces, AxesParams{others}, {v}, less, n);
     };
     const bool extreme = op == Op::max || op == Op::min;
-    if (!extreme || !is_float(row.dtype) || stopped_[at(out)]) {
+    if (!extreme || !is_float(row.dtype) || stopped_[out]) {
       push(op, {}, {within_rows(e.op, form.rows)}, out);
       return true;
     }
@@ -571,7 +567,7 @@ class Rewriter {
   bool place_of_extreme(const Equation& e, const Form& form) {
     const auto& p = e.as<ArgParams>();
     const Var out = e.outputs[0];
-    const std::int64_t n = out_.rows[at(form.rows)];
+    const std::int64_t n = out_.rows[form.rows];
     const Aval row = out_.graph.aval(form.rows), truth(DType::bool_, row.shape),
                place(p.dtype, row.shape);
     Aval result = g_.aval(out);
@@ -595,11 +591,11 @@ class Rewriter {
   void drop_unread() {
     GraphBody& g = out_.graph;
     Vec<bool> read(g.avals.size(), false), kept(g.equations.size(), false);
-    for (Var v : g.outputs) read[at(v)] = true;
+    for (Var v : g.outputs) read[v] = true;
     for (std::size_t k = g.equations.size(); k-- > 0;) {
       const Equation& e = g.equations[k];
-      kept[k] = has_effect(e) || any_of(e.outputs, [&](Var v) { return read[at(v)]; });
-      for (Var v : e.inputs) read[at(v)] = read[at(v)] || kept[k];
+      kept[k] = has_effect(e) || any_of(e.outputs, [&](Var v) { return read[v]; });
+      for (Var v : e.inputs) read[v] = read[v] || kept[k];
     }
     std::size_t count = 0;
     for (std::size_t k = 0; k < kept.size(); ++k) {

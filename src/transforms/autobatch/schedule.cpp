@@ -12,22 +12,19 @@ namespace vt::detail::autobatching {
 
 namespace scheduling {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// Which nodes a node waits for. One that it reads twice counts twice.
 template <class F>
 void for_each_needed(const NodeGraph& g, std::int32_t node, const F& f) {
   for (Var v : g.operands_of(node))
-    if (const Source& s = g.sources[at(v)]; s.kind == Source::Kind::node) f(s.node);
-  if (const std::int32_t after = g.nodes[at(node)].after; after >= 0) f(after);
+    if (const Source& s = g.sources[v]; s.kind == Source::Kind::node) f(s.node);
+  if (const std::int32_t after = g.nodes[node].after; after >= 0) f(after);
 }
 
 Vec<std::int32_t> depths_of(const NodeGraph& g) {
   Vec<std::int32_t> depth(g.nodes.size(), 0);
   for (std::size_t n = 0; n < depth.size(); ++n)
-    for_each_needed(g, static_cast<std::int32_t>(n), [&](std::int32_t needed) {
-      depth[n] = std::max(depth[n], depth[at(needed)] + 1);
-    });
+    for_each_needed(g, static_cast<std::int32_t>(n),
+                    [&](std::int32_t needed) { depth[n] = std::max(depth[n], depth[needed] + 1); });
   return depth;
 }
 
@@ -36,7 +33,7 @@ Vec<std::int32_t> distances_of(const NodeGraph& g) {
   Vec<std::int32_t> distance(g.nodes.size(), 0);
   for (std::size_t n = distance.size(); n-- > 0;)
     for_each_needed(g, static_cast<std::int32_t>(n), [&](std::int32_t needed) {
-      distance[at(needed)] = std::min(distance[at(needed)], distance[n] - 1);
+      distance[needed] = std::min(distance[needed], distance[n] - 1);
     });
   return distance;
 }
@@ -54,9 +51,9 @@ NodeSchedule one_by_one(const NodeGraph& g) {
 Vec<std::int32_t> sorted_by(const Vec<std::int32_t>& nodes, const Vec<std::int32_t>& number,
                             std::size_t limit) {
   Vec<std::int32_t> start(limit + 1, 0), sorted(nodes.size());
-  for (std::int32_t n : nodes) ++start[at(number[at(n)]) + 1];
+  for (std::int32_t n : nodes) ++start[number[n] + 1];
   for (std::size_t k = 1; k <= limit; ++k) start[k] += start[k - 1];
-  for (std::int32_t n : nodes) sorted[at(start[at(number[at(n)])]++)] = n;
+  for (std::int32_t n : nodes) sorted[start[number[n]]++] = n;
   return sorted;
 }
 
@@ -70,12 +67,11 @@ NodeSchedule by_depth(const NodeGraph& g) {
     deepest = std::max(deepest, depth[n]);
   }
   nodes = sorted_by(nodes, signature, g.signatures.size());
-  nodes = sorted_by(nodes, depth, at(deepest) + 1);
+  nodes = sorted_by(nodes, depth, deepest + 1);
   NodeSchedule s;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::int32_t n = nodes[i];
-    if (i == 0 || depth[at(n)] != depth[at(nodes[i - 1])] ||
-        signature[at(n)] != signature[at(nodes[i - 1])])
+    if (i == 0 || depth[n] != depth[nodes[i - 1]] || signature[n] != signature[nodes[i - 1]])
       s.first.push_back(static_cast<std::int32_t>(i));
   }
   s.first.push_back(static_cast<std::int32_t>(nodes.size()));
@@ -98,7 +94,7 @@ class Agenda {
     const std::size_t count = g_.nodes.size();
     find_readers();
     for (std::size_t n = 0; n < count; ++n) {
-      Left& l = left_[at(g_.nodes[n].signature)];
+      Left& l = left_[g_.nodes[n].signature];
       l.when += when_[n];
       ++l.nodes;
     }
@@ -108,19 +104,19 @@ class Agenda {
     s.order.reserve(count);
     while (s.order.size() < count) {
       const std::int32_t signature = next();
-      Vec<std::int32_t> group = std::move(ready_[at(signature)]);
-      ready_[at(signature)] = {};
-      if (g_.signatures[at(signature)].kind == Signature::Kind::alone) group.resize(1);
+      Vec<std::int32_t> group = std::move(ready_[signature]);
+      ready_[signature] = {};
+      if (g_.signatures[signature].kind == Signature::Kind::alone) group.resize(1);
       s.first.push_back(static_cast<std::int32_t>(s.order.size()));
-      Left& l = left_[at(signature)];
+      Left& l = left_[signature];
       for (std::int32_t n : group) {
         s.order.push_back(n);
-        l.when -= when_[at(n)];
+        l.when -= when_[n];
         --l.nodes;
       }
       for (std::int32_t n : group)
-        for (std::int32_t i = first_reader_[at(n)]; i < first_reader_[at(n) + 1]; ++i)
-          if (--waits_[at(readers_[at(i)])] == 0) add_ready(readers_[at(i)]);
+        for (std::int32_t i = first_reader_[n]; i < first_reader_[n + 1]; ++i)
+          if (--waits_[readers_[i]] == 0) add_ready(readers_[i]);
     }
     s.first.push_back(static_cast<std::int32_t>(count));
     return s;
@@ -146,23 +142,23 @@ class Agenda {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n)
       for_each_needed(g_, static_cast<std::int32_t>(n), [&](std::int32_t needed) {
         ++waits_[n];
-        ++first_reader_[at(needed) + 1];
+        ++first_reader_[needed + 1];
       });
     for (std::size_t n = 1; n < first_reader_.size(); ++n) first_reader_[n] += first_reader_[n - 1];
-    readers_.resize(at(first_reader_.back()));
+    readers_.resize(first_reader_.back());
     Vec<std::int32_t> next = first_reader_;
     for (std::size_t n = 0; n < g_.nodes.size(); ++n)
       for_each_needed(g_, static_cast<std::int32_t>(n), [&](std::int32_t needed) {
-        readers_[at(next[at(needed)]++)] = static_cast<std::int32_t>(n);
+        readers_[next[needed]++] = static_cast<std::int32_t>(n);
       });
   }
   void add_ready(std::int32_t node) {
-    const std::int32_t s = g_.nodes[at(node)].signature;
-    if (ready_[at(s)].empty()) queue_.push({average(s), g_.signatures[at(s)].heavy, s});
-    ready_[at(s)].push_back(node);
+    const std::int32_t s = g_.nodes[node].signature;
+    if (ready_[s].empty()) queue_.push({average(s), g_.signatures[s].heavy, s});
+    ready_[s].push_back(node);
   }
   double average(std::int32_t s) const {
-    return static_cast<double>(left_[at(s)].when) / static_cast<double>(left_[at(s)].nodes);
+    return static_cast<double>(left_[s].when) / static_cast<double>(left_[s].nodes);
   }
   /// A signature's average changes only when it runs itself, and it is queued anew after that.
   std::int32_t next() {
@@ -195,7 +191,6 @@ NodeSchedule schedule_nodes(const NodeGraph& g, Batching strategy) {
 }
 
 std::size_t least_groups(const NodeGraph& g) {
-  using scheduling::at;
   std::size_t sum = 0;
   Vec<std::int32_t> longest(g.nodes.size());
   for (std::size_t s = 0; s < g.signatures.size(); ++s) {
@@ -203,7 +198,7 @@ std::size_t least_groups(const NodeGraph& g) {
     for (std::size_t n = 0; n < g.nodes.size(); ++n) {
       std::int32_t here = 0;
       scheduling::for_each_needed(g, static_cast<std::int32_t>(n), [&](std::int32_t needed) {
-        here = std::max(here, longest[at(needed)]);
+        here = std::max(here, longest[needed]);
       });
       longest[n] = here + (g.nodes[n].signature == static_cast<std::int32_t>(s));
       most = std::max(most, longest[n]);

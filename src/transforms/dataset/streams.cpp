@@ -62,8 +62,7 @@ class ShuffledRows : public RowOrder {
     for (std::int64_t row; inner->next(row);) all.push_back(row);
     const Tensor places =
         random::permutation(key_in(plan, iteration), static_cast<std::int64_t>(all.size()));
-    for (std::int64_t p : places.to_vector<std::int64_t>(plan->where))
-      rows_.push_back(all[static_cast<std::size_t>(p)]);
+    for (std::int64_t p : places.to_vector<std::int64_t>(plan->where)) rows_.push_back(all[p]);
   }
   bool next(std::int64_t& row) override {
     if (next_ == rows_.size()) return false;
@@ -274,7 +273,7 @@ class ShuffleStream : public LeafStream {
   }
   bool next(ElementLeaves& out) override {
     if (next_ == places_.size()) return false;
-    out = all_[static_cast<std::size_t>(places_[next_++])];
+    out = all_[places_[next_++]];
     return true;
   }
 
@@ -400,8 +399,7 @@ class ProgressStream : public LeafStream {
     constexpr int width = 30;
     char bar[width + 1] = {};
     std::memset(bar, '.', width);
-    if (total_ > 0)
-      std::memset(bar, '#', static_cast<std::size_t>(width * std::min(done_, total_) / total_));
+    if (total_ > 0) std::memset(bar, '#', width * std::min(done_, total_) / total_);
     const double rate = now > 0 ? static_cast<double>(done_) / now : 0;
     // Not by printf's own numbers: those follow the locale.
     const std::string line =

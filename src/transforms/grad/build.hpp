@@ -11,8 +11,6 @@
 
 namespace vt::detail::grad_build {
 
-inline std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 /// A strong rank-0 constant.
 inline Tensor scalar(DType dtype, double value) {
   return full_tensor(Scalar(value).converted(dtype), Aval(dtype, Shape{}));
@@ -79,17 +77,17 @@ inline Tensor sliced(const Tensor& x, SliceParams p) {
 inline Tensor slice_axis(const Tensor& x, int axis, std::int64_t start, std::int64_t limit,
                          std::int64_t stride = 1) {
   SliceParams p{Shape::filled(x.shape().size(), 0), x.shape(), Shape::filled(x.shape().size(), 1)};
-  p.start[at(axis)] = start;
-  p.limit[at(axis)] = limit;
-  p.stride[at(axis)] = stride;
+  p.start[axis] = start;
+  p.limit[axis] = limit;
+  p.stride[axis] = stride;
   return sliced(x, std::move(p));
 }
 /// x moved by `by` places along an axis (towards higher indices if positive); `edge` comes in.
 inline Tensor shifted(const Tensor& x, int axis, std::int64_t by, double edge) {
   PadParams p{Shape::filled(x.shape().size(), 0), Shape::filled(x.shape().size(), 0),
               Shape::filled(x.shape().size(), 0)};
-  p.low[at(axis)] = by;
-  p.high[at(axis)] = -by;
+  p.low[axis] = by;
+  p.high[axis] = -by;
   return padded(x, scalar(x.dtype(), edge), std::move(p));
 }
 inline Tensor index_along(DType dtype, const Shape& shape, int axis) {

@@ -36,7 +36,7 @@ inline Vec<int> append_defined(std::vector<Tensor>& to, std::span<const Tensor> 
 inline std::vector<Tensor> placed(const CallResults& results, const Vec<int>& places) {
   std::vector<Tensor> all;
   all.reserve(places.size());
-  for (int i : places) all.push_back(i < 0 ? Tensor() : results[static_cast<std::size_t>(i)]);
+  for (int i : places) all.push_back(i < 0 ? Tensor() : results[i]);
   return all;
 }
 inline void add_defined(Borrowed& to, std::span<const Tensor> tensors) {
@@ -117,7 +117,7 @@ class Caller {
     p.summed.resize(d.body->outputs.size(), false);
     for (std::size_t i = 0; i < summed.size(); ++i) p.summed[i] = summed[i];
     for (std::size_t i = 0; i < places.size() && i < placed.size(); ++i)
-      if (places[i] >= 0) p.summed[static_cast<std::size_t>(places[i])] = placed[i];
+      if (places[i] >= 0) p.summed[places[i]] = placed[i];
     SmallVec<Tensor, 1> results;
     if (!d.body->outputs.empty() || has_effects(*d.body))
       results = emit_all(Op::batched_call, make_params(std::move(p)), operands_, where_);
@@ -234,7 +234,7 @@ void call(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   take(out);
   add_tangents();
   for (int s : d->sources) {
-    const auto at = static_cast<std::size_t>(s < 0 ? -1 - s : s);
+    const std::size_t at = s < 0 ? -1 - s : s;
     if (s < 0) caller.add_like_operand(c.x[at], at);
     else caller.add_per_lane(out[at]);
   }
@@ -259,7 +259,7 @@ inline GraphBody in_front(const GraphBody& body, const Flags& flags) {
   return ordered;
 }
 inline std::size_t count_of(const Flags& flags) {
-  return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), true));
+  return std::count(flags.begin(), flags.end(), true);
 }
 
 /// (the tangents that there are…, the other operands…) → the results that there are
@@ -349,8 +349,7 @@ void called(const TransposeCall& c) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < linear.size(); ++i) {
     if (!linear[i]) continue;
-    if (const int at = d->places[next++]; at >= 0)
-      c.cotangents[i] = out[static_cast<std::size_t>(at)];
+    if (const int at = d->places[next++]; at >= 0) c.cotangents[i] = out[at];
   }
 }
 void batched_call(const TransposeCall& c) { called(c); }

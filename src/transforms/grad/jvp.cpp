@@ -500,30 +500,27 @@ class Walk {
 
   JvpResult run(std::span<const Tensor> primals, std::span<const Tensor> tangents) {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      x_[index(graph_.inputs[i])] = primals[i];
-      if (is_inexact(graph_.aval(graph_.inputs[i]).dtype))
-        t_[index(graph_.inputs[i])] = tangents[i];
+      x_[graph_.inputs[i]] = primals[i];
+      if (is_inexact(graph_.aval(graph_.inputs[i]).dtype)) t_[graph_.inputs[i]] = tangents[i];
     }
     for (const Equation& e : graph_.equations) equation(e);
     JvpResult result;
     for (Var v : graph_.outputs) {
-      result.primals.push_back(x_[index(v)]);
-      result.tangents.push_back(t_[index(v)]);
+      result.primals.push_back(x_[v]);
+      result.tangents.push_back(t_[v]);
     }
     return result;
   }
 
  private:
-  static std::size_t index(Var v) { return static_cast<std::size_t>(v); }
-
   void equation(const Equation& e) {
     operands_.clear();
     tangents_.clear();
     bool varies = false;
     for (Var v : e.inputs) {
-      operands_.add(x_[index(v)]);
-      tangents_.add(t_[index(v)]);
-      varies = varies || t_[index(v)].defined();
+      operands_.add(x_[v]);
+      tangents_.add(t_[v]);
+      varies = varies || t_[v].defined();
     }
     const JvpRule& rule = jvp_rules::table[e.op];
     const LikeEquation like(e);
@@ -531,7 +528,7 @@ class Walk {
     if (shapes_ == JvpShapes::lifted && e.op == Op::call) {
       const JvpResult r = jvp_graph(*e.as<CallParams>().body, operands_, tangents_, mode_, shapes_);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
-        x_[index(e.outputs[i])] = r.primals[i];
+        x_[e.outputs[i]] = r.primals[i];
         if (r.tangents[i].defined()) set_tangent(e, i, r.tangents[i]);
       }
       return;
@@ -540,14 +537,14 @@ class Walk {
       std::vector<Tensor> results, result_tangents(e.outputs.size());
       rule.whole(call(e, {}), results, result_tangents);
       for (std::size_t i = 0; i < e.outputs.size(); ++i) {
-        x_[index(e.outputs[i])] = std::move(results[i]);
+        x_[e.outputs[i]] = std::move(results[i]);
         if (result_tangents[i].defined()) set_tangent(e, i, std::move(result_tangents[i]));
       }
       return;
     }
     emit_primal(e);
     if (!varies || !rule.tangent) return;
-    const Tensor& y = x_[index(e.outputs[0])];
+    const Tensor& y = x_[e.outputs[0]];
     if (!is_inexact(y.dtype())) return;
     const WhereScope line(differentiated(e));
     Tensor t = rule.tangent(call(e, y));
@@ -569,14 +566,14 @@ class Walk {
   void emit_primal(const Equation& e) {
     if (shapes_ == JvpShapes::lifted) {
       const SmallVec<Tensor, 1> results = emit_all(e.op, e.params, operands_, e.where);
-      for (std::size_t i = 0; i < e.outputs.size(); ++i) x_[index(e.outputs[i])] = results[i];
+      for (std::size_t i = 0; i < e.outputs.size(); ++i) x_[e.outputs[i]] = results[i];
       return;
     }
-    repeat(graph_, e, operands_, [&](Var v, Tensor t) { x_[index(v)] = std::move(t); });
+    repeat(graph_, e, operands_, [&](Var v, Tensor t) { x_[v] = std::move(t); });
   }
 
   void set_tangent(const Equation& e, std::size_t i, Tensor t) {
-    const Tensor& y = x_[index(e.outputs[i])];
+    const Tensor& y = x_[e.outputs[i]];
     if (!is_inexact(y.dtype())) return;
     if (t.shape() != y.shape()) t = grad_build::broadcast_along(t, y.shape());
     if (t.shape() != y.shape() || t.dtype() != y.dtype())
@@ -584,7 +581,7 @@ class Walk {
            "internal: the jvp rule of " + describe(e.op, e.params) + " gives " + aval_of(t).str() +
                " for " + aval_of(y).str(),
            e.where);
-    t_[index(e.outputs[i])] = std::move(t);
+    t_[e.outputs[i]] = std::move(t);
   }
 
   const GraphBody& graph_;

@@ -30,7 +30,7 @@ inline GraphRef shapes_only(std::span<const Tensor> operands, std::span<const Av
 }
 
 inline std::span<const Tensor> residuals_of(const CallParams& p, std::span<const Tensor> operands) {
-  return operands.subspan(static_cast<std::size_t>(p.explicit_operands));
+  return operands.subspan(p.explicit_operands);
 }
 inline std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b) {
   std::vector<Tensor> all(a.begin(), a.end());

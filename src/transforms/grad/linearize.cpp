@@ -48,8 +48,7 @@ LinearPart linearize_graph(const GraphBody& graph, std::span<const Tensor> prima
 std::vector<Tensor> push_linear(const LinearPart& part, std::span<const Tensor> tangents) {
   const std::vector<Tensor> pushed = push_graph(part.graph, tangents, part.residuals);
   std::vector<Tensor> all;
-  for (int i : part.tangent_of)
-    all.push_back(i < 0 ? Tensor() : pushed[static_cast<std::size_t>(i)]);
+  for (int i : part.tangent_of) all.push_back(i < 0 ? Tensor() : pushed[i]);
   return all;
 }
 
@@ -57,8 +56,7 @@ std::vector<Tensor> pull_linear(const LinearPart& part, std::span<const Tensor> 
                                 std::span<const Tensor> sums) {
   std::vector<Tensor> varying(part.graph.outputs.size());
   for (std::size_t i = 0; i < part.tangent_of.size(); ++i)
-    if (part.tangent_of[i] >= 0)
-      varying[static_cast<std::size_t>(part.tangent_of[i])] = cotangents[i];
+    if (part.tangent_of[i] >= 0) varying[part.tangent_of[i]] = cotangents[i];
   return transpose_graph(part.graph, part.wanted.size(), part.residuals, varying, sums);
 }
 

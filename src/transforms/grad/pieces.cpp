@@ -52,8 +52,7 @@ Vec<std::int64_t> places_of(const Pieces& pieces, std::size_t axis) {
     places.push_back(p.end(axis));
   }
   std::sort(places.begin(), places.end());
-  places.resize(
-      static_cast<std::size_t>(std::unique(places.begin(), places.end()) - places.begin()));
+  places.resize(std::unique(places.begin(), places.end()) - places.begin());
   return places;
 }
 

@@ -28,10 +28,10 @@ inline Axes moved_by(Axes axes, int by) {
 /// A mask whose axes come to lie at `to`, in an array of such a shape.
 inline Var placed(Writer& w, Var mask, Axes to, const Shape& shape) {
   Axes order = Axes::first(static_cast<int>(to.size()));
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return to[at(a)] < to[at(b)]; });
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return to[a] < to[b]; });
   if (!std::is_sorted(to.begin(), to.end())) {
     Shape moved;
-    for (int d : order) moved.push_back(w.aval(mask).shape[at(d)]);
+    for (int d : order) moved.push_back(w.aval(mask).shape[d]);
     mask = w.make(Op::transpose, make_params(PermutationParams{order}), {mask},
                   Aval(DType::bool_, moved));
     std::sort(to.begin(), to.end());
@@ -45,8 +45,8 @@ inline Var without_uniform(Writer& w, Var mask, const Axes& varied) {
   SliceParams first{Shape::filled(whole.size(), 0), whole, Shape::filled(whole.size(), 1)};
   Shape part = whole, kept;
   for (int d = 0; d < whole.rank(); ++d) {
-    if (varied.contains(d)) kept.push_back(whole[at(d)]);
-    else part[at(d)] = first.limit[at(d)] = 1;
+    if (varied.contains(d)) kept.push_back(whole[d]);
+    else part[d] = first.limit[d] = 1;
   }
   if (kept == whole) return mask;
   mask = w.make(Op::slice, make_params(std::move(first)), {mask}, Aval(DType::bool_, part));
@@ -74,17 +74,16 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
     if (varied.contains(d)) rows.push_back(d);
   const int count = static_cast<int>(rows.size());
   Shape shape;
-  for (int d : rows) shape.push_back(tangent[at(d)]);
+  for (int d : rows) shape.push_back(tangent[d]);
   shape.append(factors.begin(), factors.end());
   if (count > 0) f = w.broadcast(f, shape, moved_by(Axes::first(factors.rank()), count));
 
   // Where the axes of the mask come to lie there, and the mask with these in order.
   Axes to;
   for (int d : varied)
-    to.push_back(rows.contains(d) ? place_of(rows, d)
-                 : batch(true).contains(d)
-                     ? count + batch(false)[at(place_of(batch(true), d))]
-                     : count + contract(false)[at(place_of(contract(true), d))]);
+    to.push_back(rows.contains(d)          ? place_of(rows, d)
+                 : batch(true).contains(d) ? count + batch(false)[place_of(batch(true), d)]
+                                           : count + contract(false)[place_of(contract(true), d)]);
   mask = placed(w, mask, to, shape);
   const Var one = w.number(w.aval(f).dtype, 1);
   f = w.select(mask, f, one, Aval(w.aval(f).dtype, shape));
@@ -96,7 +95,7 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
   of_factors = moved_by(of_factors, count);
   terms = moved_by(terms, count);
   for (int k = 0; k < count; ++k) {
-    of_tangent.push_back(rows[at(k)]);
+    of_tangent.push_back(rows[k]);
     of_factors.push_back(k);
   }
   // [batch, rows, the rest of the left, the rest of the right], and from there to the axes of the
@@ -104,7 +103,7 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
   Shape made;
   Axes names;  // of the axes made: tangent's axes, or those of the factors behind them
   const auto add = [&](bool is_tangent, int d) {
-    made.push_back(is_tangent ? tangent[at(d)] : factors[at(d)]);
+    made.push_back(is_tangent ? tangent[d] : factors[d]);
     names.push_back(is_tangent ? d : tangent.rank() + d);
   };
   const Axes of_t = free_axes(tangent, batch(true), contract(true)),
@@ -123,7 +122,7 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
   Shape out;
   for (int name : wanted) {
     permutation.push_back(place_of(names, name));
-    out.push_back(made[at(permutation.back())]);
+    out.push_back(made[permutation.back()]);
   }
   return w.make(Op::transpose, make_params(PermutationParams{permutation}), {product},
                 Aval(p.dtype, out));
@@ -131,10 +130,10 @@ Var SparseProduct::write(Writer& w, Var t, Var f, Var mask) const {
 
 Shape SparseProduct::shape() const {
   Shape out;
-  for (int d : batch(true)) out.push_back(tangent[at(d)]);
+  for (int d : batch(true)) out.push_back(tangent[d]);
   for (const bool is_tangent : {on_the_left, !on_the_left}) {
     const Shape& own = is_tangent ? tangent : factors;
-    for (int d : free_axes(own, batch(is_tangent), contract(is_tangent))) out.push_back(own[at(d)]);
+    for (int d : free_axes(own, batch(is_tangent), contract(is_tangent))) out.push_back(own[d]);
   }
   return out;
 }
@@ -156,7 +155,7 @@ Var SparseProduct::reached(Writer& w, Var mask) const {
   Axes terms;
   for (std::size_t k = 0; k < varied.size(); ++k) {
     if (contract(true).contains(varied[k])) terms.push_back(static_cast<int>(k));
-    else kept.push_back(tangent[at(varied[k])]);
+    else kept.push_back(tangent[varied[k]]);
   }
   if (!terms.empty())
     mask = w.make(Op::reduce_any, make_params(AxesParams{terms}), {mask}, Aval(DType::bool_, kept));
@@ -211,8 +210,8 @@ void Walk::product(Equation e) {
   const auto extents = [&](const Axes& axes, Vec<std::int64_t>& steps, std::int64_t step) {
     std::int64_t all = 1;
     for (std::size_t k = axes.size(); k-- > 0;) {
-      steps[at(axes[k])] = step * all;
-      all *= s.tangent[at(axes[k])];
+      steps[axes[k]] = step * all;
+      all *= s.tangent[axes[k]];
     }
     return all;
   };
@@ -221,13 +220,13 @@ void Walk::product(Equation e) {
                      batches = extents(batch, row_step, free), n = s.tangent.elements(),
                      rows = batches * free, results = aval(e.outputs[0]).elements(),
                      others = results / std::max<std::int64_t>(rows, 1);
-  Vec<std::int64_t> count(at(directions() * rows), 0);  // of the terms that are reached
-  Bits of_term(at(terms), 0);                           // … in any row
+  Vec<std::int64_t> count(directions() * rows, 0);  // of the terms that are reached
+  Bits of_term(terms, 0);                           // … in any row
   Vec<std::int64_t> index(s.tangent.size(), 0);
   std::int64_t row = 0, term = 0;
   for (std::int64_t k = 0; k < n; ++k) {
     for (std::int64_t d = 0; d < directions(); ++d)
-      if ((*p)[at(d * n + k)]) ++count[at(d * rows + row)], of_term[at(term)] = 1;
+      if ((*p)[d * n + k]) ++count[d * rows + row], of_term[term] = 1;
     for (std::size_t d = index.size(); d-- > 0;) {
       row += row_step[d];
       term += term_step[d];
@@ -238,12 +237,12 @@ void Walk::product(Equation e) {
     }
   }
   Bits bits;
-  bits.reserve(at(directions() * results));
+  bits.reserve(directions() * results);
   for (std::int64_t d = 0; d < directions(); ++d)
     for (std::int64_t b = 0; b < batches; ++b)
       for (std::int64_t l = 0; l < (i == 0 ? free : others); ++l)
         for (std::int64_t r = 0; r < (i == 0 ? others : free); ++r)
-          bits.push_back(count[at((d * batches + b) * free + (i == 0 ? l : r))] > 0);
+          bits.push_back(count[(d * batches + b) * free + (i == 0 ? l : r)] > 0);
   give(e, shared(std::move(bits)));
 
   const auto first = std::find(of_term.begin(), of_term.end(), 1);
@@ -257,7 +256,7 @@ void Walk::product(Equation e) {
       std::all_of(first, first + used, [](char c) { return c; })) {
     const auto cut = [&](Var v, int axis) {
       const Aval a = aval(v);
-      const auto d = at(axis);
+      const std::size_t d = axis;
       SliceParams run{Shape::filled(a.shape.size(), 0), a.shape, Shape::filled(a.shape.size(), 1)};
       run.start[d] = first - of_term.begin();
       run.limit[d] = run.start[d] + used;
@@ -278,7 +277,7 @@ void Walk::product(Equation e) {
 /// The product `v` without the terms that the mask leaves out.
 void Walk::masked_product(Var v, const SparseProduct& s, Var t, Var f, Var mask) {
   std::int64_t terms = 1;
-  for (int d : s.contract(true)) terms *= s.tangent[at(d)];
+  for (int d : s.contract(true)) terms *= s.tangent[d];
   const bool all_terms = directions() * aval(v).elements() * terms <= most_terms;
   const Var made = all_terms ? s.write(writer_, t, f, mask) : s.write_checked(writer_, t, f, mask);
   if (has_holes(v)) {

@@ -165,17 +165,17 @@ SparsityPattern Walk::moved(const SparsityPattern& p, std::int64_t from,
                             const Vec<std::int64_t>& sources) const {
   const auto to = static_cast<std::int64_t>(sources.size());
   if (!p && std::find(sources.begin(), sources.end(), -1) == sources.end()) return {};
-  Bits bits(at(directions() * to));
+  Bits bits(directions() * to);
   for (std::int64_t d = 0; d < directions(); ++d)
     for (std::int64_t k = 0; k < to; ++k) {
-      const std::int64_t s = sources[at(k)];
-      bits[at(d * to + k)] = s >= 0 && (!p || (*p)[at(d * from + s)]);
+      const std::int64_t s = sources[k];
+      bits[d * to + k] = s >= 0 && (!p || (*p)[d * from + s]);
     }
   return shared(std::move(bits));
 }
 
 SparsityPattern Walk::spread(const SparsityPattern& p, std::int64_t from, std::int64_t to) const {
-  return !p || from == to ? p : moved(p, from, Vec<std::int64_t>(at(to), 0));
+  return !p || from == to ? p : moved(p, from, Vec<std::int64_t>(to, 0));
 }
 
 SparsityPattern Walk::united(const SparsityPattern& a, const SparsityPattern& b) const {
@@ -191,10 +191,10 @@ SparsityPattern Walk::united(const SparsityPattern& a, const SparsityPattern& b)
 }
 
 Bits Walk::any_of_direction(const SparsityPattern& p, std::int64_t elements) const {
-  Bits any(at(directions()), 1);
+  Bits any(directions(), 1);
   for (std::int64_t d = 0; p && d < directions(); ++d) {
     const auto first = p->begin() + d * elements;
-    any[at(d)] = std::find(first, first + elements, 1) != first + elements;
+    any[d] = std::find(first, first + elements, 1) != first + elements;
   }
   return any;
 }
@@ -205,8 +205,8 @@ SparsityPattern Walk::spread_any(Var v, const Aval& to) const {
 }
 
 void Walk::set_reach(Var v, Reach r) {
-  if (at(v) >= reach_.size()) reach_.resize(at(v) + 1);
-  reach_[at(v)] = std::move(r);
+  if (static_cast<std::size_t>(v) >= reach_.size()) reach_.resize(v + 1);
+  reach_[v] = std::move(r);
 }
 
 void Walk::give(const Equation& e, SparsityPattern p, std::size_t result) {
@@ -218,9 +218,9 @@ void Walk::give(const Equation& e, SparsityPattern p, Var mask, Axes varied, std
   give(e, std::move(p), result);
   if (mask < 0) return;
   const Var v = e.outputs[result];
-  reach_[at(v)].computed = true;
+  reach_[v].computed = true;
   std::sort(varied.begin(), varied.end());
-  reach_[at(v)].varied = std::move(varied);
+  reach_[v].varied = std::move(varied);
   computed_[v] = mask;
   changed_ = true;
 }
@@ -298,14 +298,14 @@ inline bool is_move(Op op) {
 }
 inline SparsityPattern moved_elements(const Bits& from, const Vec<std::int64_t>& sources) {
   Bits to;
-  for (std::int64_t s : sources) to.push_back(from[at(s)]);
+  for (std::int64_t s : sources) to.push_back(from[s]);
   return std::make_shared<const Bits>(std::move(to));
 }
 
 /// What does not depend on a tangent: is it a number of the function's own, or a mask?
 void Walk::note(const Equation& e) {
   if (e.outputs.size() != 1) return;
-  Reach& r = reach_[at(e.outputs[0])];
+  Reach& r = reach_[e.outputs[0]];
   const Reach in = e.inputs.empty() ? Reach() : reach(e.inputs[0]);
   if (in.elements && is_move(e.op)) {
     r.elements = moved_elements(*in.elements, source_elements(to_, e));
@@ -347,7 +347,7 @@ void Walk::elementwise(Equation e) {
   if (any >= 0)
     for (Var v : tangents) axes = sparsity::united(axes, varied(v));
   give(e, p, any, std::move(axes));
-  reach_[at(e.outputs[0])].plus =
+  reach_[e.outputs[0]].plus =
       e.op == Op::add && any_of(tangents, [&](Var v) { return reach(v).plus; });
   const bool holes = has_holes(e.outputs[0]);
   if (holes && linearity != Linearity::linear) {
@@ -386,11 +386,11 @@ void Walk::structural_select(Equation e) {
   if (!known) {
     p = united(a, b);
   } else if (a || b) {
-    Bits bits(at(directions() * n));
+    Bits bits(directions() * n);
     for (std::int64_t k = 0; k < n; ++k) {
-      const SparsityPattern& from = (*known)[known->size() == 1 ? 0 : at(k)] ? a : b;
+      const SparsityPattern& from = (*known)[known->size() == 1 ? 0 : k] ? a : b;
       for (std::int64_t d = 0; d < directions(); ++d)
-        bits[at(d * n + k)] = from ? (*from)[at(d * n + k)] : 1;
+        bits[d * n + k] = from ? (*from)[d * n + k] : 1;
     }
     p = shared(std::move(bits));
   }
@@ -435,7 +435,7 @@ void Walk::sum(Equation e) {
     const Vec<std::int64_t> places = reduced_elements(shape, e.as<AxesParams>().axes);
     for (std::int64_t d = 0; d < directions(); ++d)
       for (std::int64_t k = 0; k < n; ++k)
-        if ((*p)[at(d * n + k)]) bits[at(d * results + places[at(k)])] = 1;
+        if ((*p)[d * n + k]) bits[d * results + places[k]] = 1;
     to = shared(std::move(bits));
   }
   if (const Var m = computed(e.inputs[0]); m >= 0) {
@@ -466,7 +466,7 @@ void Walk::running(Equation e) {
         for (std::int64_t k = 1; k < runs.length; ++k) {
           const std::int64_t here = params.reverse ? runs.length - 1 - k : k,
                              before = params.reverse ? here + 1 : here - 1;
-          if (bits[at(d * n + runs.at(r, before))]) bits[at(d * n + runs.at(r, here))] = 1;
+          if (bits[d * n + runs.at(r, before)]) bits[d * n + runs.at(r, here)] = 1;
         }
     to = shared(std::move(bits));
   }
@@ -477,7 +477,7 @@ void Walk::running(Equation e) {
 
 /// All elements are reached in a direction that reaches any.
 void Walk::whole(Equation e) {
-  Bits any(at(directions()), 0);
+  Bits any(directions(), 0);
   const bool jointly = op_table[e.op].linearity == Linearity::linear;
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     if (!is_inexact(aval(e.inputs[i]).dtype) || !(jointly || reach(e.inputs[i]).linear)) continue;
@@ -496,8 +496,8 @@ void Walk::whole(Equation e) {
 
 SparsityPattern identity_pattern(std::int64_t start, std::int64_t rows, std::int64_t elements) {
   using namespace sparsity;
-  Bits bits(at(rows * elements), 0);
-  for (std::int64_t r = 0; r < rows; ++r) bits[at(r * elements + start + r)] = 1;
+  Bits bits(rows * elements, 0);
+  for (std::int64_t r = 0; r < rows; ++r) bits[r * elements + start + r] = 1;
   return shared(std::move(bits));
 }
 
@@ -543,7 +543,7 @@ std::vector<Tensor> with_zeros_kept(const FlatFunction& f, std::span<const Tenso
 bool may_be_sparse(const GraphBody& linear, LinearDirection direction) {
   // Of what is made of inputs by moves alone nothing but moves is pulled back further.
   Vec<bool> moves(linear.avals.size(), false);
-  for (Var v : linear.inputs) moves[sparsity::at(v)] = true;
+  for (Var v : linear.inputs) moves[v] = true;
   return any_of(linear.equations, [&](const Equation& e) {
     const bool pulls = direction == LinearDirection::pull;
     switch (e.op) {
@@ -553,13 +553,11 @@ bool may_be_sparse(const GraphBody& linear, LinearDirection direction) {
       case Op::slice:
       case Op::gather:
       case Op::dynamic_slice:
-        moves[sparsity::at(e.outputs[0])] = moves[sparsity::at(e.inputs[0])];
-        return pulls && !moves[sparsity::at(e.inputs[0])];
+        moves[e.outputs[0]] = moves[e.inputs[0]];
+        return pulls && !moves[e.inputs[0]];
       case Op::reshape:
       case Op::transpose:
-      case Op::rev:
-        moves[sparsity::at(e.outputs[0])] = moves[sparsity::at(e.inputs[0])];
-        return false;
+      case Op::rev: moves[e.outputs[0]] = moves[e.inputs[0]]; return false;
       default: return family_of(e.op) == Family::index || family_of(e.op) == Family::structure;
     }
   });

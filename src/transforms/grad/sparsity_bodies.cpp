@@ -23,7 +23,7 @@ inline void push_groups(const Vec<Var>& own, const Vec<Var>& masks,
 
 /// A pattern of no element.
 inline SparsityPattern nothing(const Masks& masks, std::int64_t elements) {
-  return shared(Bits(at(masks.directions() * elements), 0));
+  return shared(Bits(masks.directions() * elements, 0));
 }
 
 inline int count(const Vec<Reach>& all, std::size_t begin, std::size_t end) {
@@ -310,7 +310,7 @@ void Walk::loop_while(Equation e) {
   WhileParams params = e.as<WhileParams>();
   const Lanes* const lanes = lanes_of(e);
   Masks& of_body = masks_for(lanes);
-  const auto carries = at(params.carries), operands = e.inputs.size();
+  const auto carries = static_cast<std::size_t>(params.carries), operands = e.inputs.size();
   Vec<Reach> inputs, results;
   for (std::size_t i = 0; i < operands; ++i) {
     inputs.push_back(as_operand(e.inputs[i], lanes, i));
@@ -351,8 +351,8 @@ void Walk::loop_while(Equation e) {
 
 void Walk::scan(Equation e) {
   ScanParams params = e.as<ScanParams>();
-  const auto carries = at(params.carries), rest = carries + at(params.sequences),
-             operands = e.inputs.size(), own = e.outputs.size();
+  const std::size_t carries = params.carries, rest = carries + params.sequences,
+                    operands = e.inputs.size(), own = e.outputs.size();
   const auto row = [&](std::size_t i) -> const Shape& {
     return params.body->aval(params.body->inputs[i]).shape;
   };
@@ -367,15 +367,13 @@ void Walk::scan(Equation e) {
     if (i >= carries && i < rest && r.pattern) {
       const std::int64_t all = aval(e.inputs[i]).elements(), n = row(i).elements();
       Bits bits = none(n);  // of any row
-      const auto any = [&](std::int64_t d, std::int64_t k) -> char& {
-        return bits[at(d * n + k % n)];
-      };
+      const auto any = [&](std::int64_t d, std::int64_t k) -> char& { return bits[d * n + k % n]; };
       for (std::int64_t d = 0; d < directions(); ++d)
-        for (std::int64_t k = 0; k < all; ++k) any(d, k) |= (*r.pattern)[at(d * all + k)];
+        for (std::int64_t k = 0; k < all; ++k) any(d, k) |= (*r.pattern)[d * all + k];
       bool even = true;
       for (std::int64_t d = 0; d < directions() && even; ++d)
         for (std::int64_t k = 0; k < all && even; ++k)
-          even = any(d, k) == (*r.pattern)[at(d * all + k)];
+          even = any(d, k) == (*r.pattern)[d * all + k];
       if (!even) uneven.push_back(i);
       r.pattern = shared(std::move(bits));
     }

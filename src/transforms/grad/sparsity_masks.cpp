@@ -51,8 +51,8 @@ BufferRef kept(const BufferRef& values) {
 /// The extent along each axis of the box that all ones fill, if they fill one.
 bool is_box(const char* bits, const Shape& shape, Shape& from, Shape& to) {
   const std::int64_t n = shape.elements();
-  const char *const first = find_bit(bits, n, 1), *const last = static_cast<const char*>(
-                                                      memrchr(bits, 1, at(n)));
+  const char *const first = find_bit(bits, n, 1), *const last =
+                                                      static_cast<const char*>(memrchr(bits, 1, n));
   if (!first) return false;
   std::int64_t low = first - bits, high = last - bits;
   from = to = shape;
@@ -122,7 +122,7 @@ int Masks::number(const SparsityPattern& pattern, const Shape& shape) {
     if (k.shape == shape) return k.number;
   Mask mask = compact(*pattern, shape);
   int number = 0;
-  while (number < static_cast<int>(masks_.size()) && !mask_parts::same(masks_[at(number)], mask))
+  while (number < static_cast<int>(masks_.size()) && !mask_parts::same(masks_[number], mask))
     ++number;
   if (number == static_cast<int>(masks_.size())) masks_.push_back(std::move(mask));
   known.push_back({pattern, shape, number});
@@ -156,7 +156,7 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
   Vec<std::int64_t> steps;
   std::int64_t step = n;
   for (int d = 0; d < shape.rank(); ++d) {
-    const std::int64_t extent = shape[at(d)];
+    const std::int64_t extent = shape[d];
     step /= extent;
     if (!mask_parts::varies(bits, rows * n, step, extent)) continue;
     mask.axes.push_back(d);
@@ -164,7 +164,7 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
     steps.push_back(step);
   }
   const std::int64_t count = mask.shape.elements();
-  mask.values = allocate(at(rows * count));
+  mask.values = allocate(rows * count);
   if (count == n) {
     std::copy_n(bits.begin(), rows * n, mask.values->as<char>());
     return mask;
@@ -173,7 +173,7 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
   std::int64_t place = 0;
   for (std::int64_t k = 0; k < count; ++k) {
     for (std::int64_t r = 0; r < rows; ++r)
-      mask.values->as<char>()[r * count + k] = bits[at(r * n + place)];
+      mask.values->as<char>()[r * count + k] = bits[r * n + place];
     for (std::size_t d = index.size(); d-- > 0;) {
       place += steps[d];
       if (++index[d] < mask.shape[d]) break;
@@ -186,7 +186,7 @@ Masks::Mask Masks::compact(const Bits& bits, const Shape& shape) const {
 
 // Graphs are known again by their constants' buffers.
 Tensor Masks::value(int number) const {
-  const Mask& mask = masks_[at(number)];
+  const Mask& mask = masks_[number];
   Shape shape = mask.shape;
   if (mask.by_direction) shape.insert(shape.begin(), directions_);
   const char* const bits = mask.values->as<const char>();
@@ -240,9 +240,9 @@ BufferRef value_of_constants(const Tensor& t) {
   Vec<BufferRef> values(graph.avals.size());
   for (const Equation& e : graph.equations) {
     Vec<BufferRef> operands;
-    for (Var v : e.inputs) operands.push_back(values[at(v)]);
-    values[at(e.outputs[0])] = e.op == Op::constant ? e.as<ConstantParams>().buffer
-                                                    : interpret_equation(e, graph, operands)[0];
+    for (Var v : e.inputs) operands.push_back(values[v]);
+    values[e.outputs[0]] = e.op == Op::constant ? e.as<ConstantParams>().buffer
+                                                : interpret_equation(e, graph, operands)[0];
   }
   return values.back();
 }

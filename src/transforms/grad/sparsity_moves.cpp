@@ -42,11 +42,11 @@ Axes Walk::varied_by_move(const Equation& e) {
   if (e.op == Op::rev || e.op == Op::slice) return of_operand;
   Axes result;
   if (e.op == Op::broadcast_in_dim) {
-    for (int d : of_operand) result.push_back(e.as<BroadcastParams>().axes[at(d)]);
+    for (int d : of_operand) result.push_back(e.as<BroadcastParams>().axes[d]);
   } else if (e.op == Op::transpose) {
     const Axes& order = e.as<PermutationParams>().permutation;
     for (int d = 0; d < from.rank(); ++d)
-      if (of_operand.contains(order[at(d)])) result.push_back(d);
+      if (of_operand.contains(order[d])) result.push_back(d);
   } else {
     // Axes that are split or joined go together.
     for (std::size_t a = 0, b = 0; a < from.size() || b < to.size();) {
@@ -81,7 +81,7 @@ void Walk::slice(Equation e) {
   const Shape &whole = aval(e.inputs[0]).shape, &part = aval(e.outputs[0]).shape;
   const auto is_one = [](std::int64_t step) { return step == 1; };
   if (p && std::all_of(params.stride.begin(), params.stride.end(), is_one)) {
-    Bits bits(at(directions() * part.elements()));
+    Bits bits(directions() * part.elements());
     for (std::int64_t d = 0; d < directions(); ++d)
       copy_box(p->data() + d * whole.elements(), whole, params.start,
                bits.data() + d * part.elements(), part, Shape::filled(part.size(), 0), part);
@@ -105,10 +105,10 @@ void Walk::pad(Equation e) {
       place[d] = std::max<std::int64_t>(params.low[d], 0);
       sizes[d] = std::max<std::int64_t>(std::min(whole[d] - first[d], padded[d] - place[d]), 0);
     }
-    Bits bits(at(directions() * padded.elements()), 0);
+    Bits bits(directions() * padded.elements(), 0);
     for (std::int64_t d = 0; d < directions(); ++d) {
       char* const own = bits.data() + d * padded.elements();
-      if (around[at(d)]) std::fill_n(own, padded.elements(), char{1});
+      if (around[d]) std::fill_n(own, padded.elements(), char{1});
       copy_box(p ? p->data() + d * whole.elements() : nullptr, whole, first, own, padded, place,
                sizes);
     }
@@ -117,11 +117,11 @@ void Walk::pad(Equation e) {
   const Vec<std::int64_t> sources = source_elements(to_, e);
   const std::int64_t from = aval(e.inputs[0]).elements();
   const auto n = static_cast<std::int64_t>(sources.size());
-  Bits bits(at(directions() * n));
+  Bits bits(directions() * n);
   for (std::int64_t d = 0; d < directions(); ++d)
     for (std::int64_t k = 0; k < n; ++k) {
-      const std::int64_t s = sources[at(k)];
-      bits[at(d * n + k)] = s < 0 ? around[at(d)] : p ? (*p)[at(d * from + s)] : 1;
+      const std::int64_t s = sources[k];
+      bits[d * n + k] = s < 0 ? around[d] : p ? (*p)[d * from + s] : 1;
     }
   joined(std::move(e), shared(std::move(bits)));
 }
@@ -139,12 +139,12 @@ void Walk::joined(Equation e, SparsityPattern p) {
 }
 
 void Walk::concatenate(Equation e) {
-  const auto axis = at(e.as<AxisParams>().axis);
+  const int axis = e.as<AxisParams>().axis;
   const Shape shape = aval(e.outputs[0]).shape;
   std::int64_t outer = 1;
-  for (std::size_t d = 0; d < axis; ++d) outer *= shape[d];
+  for (int d = 0; d < axis; ++d) outer *= shape[d];
   const std::int64_t n = shape.elements(), row = n / std::max<std::int64_t>(outer, 1);
-  Bits bits(at(directions() * n), 1);
+  Bits bits(directions() * n, 1);
   std::int64_t first = 0;
   for (std::size_t i = 0; i < e.inputs.size(); ++i) {
     const SparsityPattern p = operand(e, i);
@@ -163,7 +163,7 @@ void Walk::concatenate(Equation e) {
 bool moves_rows(const Equation& e) { return e.op == Op::rows || e.op == Op::rows_add; }
 /// Per row of a result of an op that moves `count` rows there: does it come from somewhere?
 Bits rows_from_somewhere(const Equation& e, int result, std::int64_t count) {
-  Bits covered(at(count), e.op == Op::rows);
+  Bits covered(count, e.op == Op::rows);
   std::int64_t row = 0;
   for (const RowRun& run : e.as<RowsParams>().runs) {
     if (e.op == Op::rows && run.operand < 0) std::fill_n(covered.begin() + row, run.count, char{0});
@@ -181,10 +181,10 @@ bool comes_from_somewhere(const Equation& e) {
   if (e.op == Op::overlap_add) {
     const auto& p = e.as<WindowParams>();
     for (std::size_t k = 0; k < p.axes.size(); ++k) {
-      Bits covered(at(p.extents[k]), 0);
+      Bits covered(p.extents[k], 0);
       for (std::int64_t window = 0; window < p.count(k); ++window)
         for (std::int64_t place = 0; place < p.sizes[k]; ++place)
-          covered[at(p.strides[k] * window + p.dilations[k] * place)] = 1;
+          covered[p.strides[k] * window + p.dilations[k] * place] = 1;
       if (!all(covered)) return false;
     }
   } else if (e.op == Op::rows) {
@@ -214,13 +214,13 @@ void Walk::counted(Equation e) {
                          width = out.elements() / std::max<std::int64_t>(rows, 1);
       const Bits covered = rows_from_somewhere(e, static_cast<int>(k), rows);
       Bits bits;
-      bits.reserve(at(directions() * out.elements()));
+      bits.reserve(directions() * out.elements());
       for (std::int64_t d = 0; d < directions(); ++d)
-        for (const char row : covered) bits.insert(bits.end(), at(width), row);
+        for (const char row : covered) bits.insert(bits.end(), width, row);
       give(e, shared(std::move(bits)), k);
       // Which rows are read differs from minibatch to minibatch. Those of which nothing comes stay
       // +0, so that nothing is compiled for a mask of them, and sums of rows remain sums.
-      reach_[at(e.outputs[k])].plus = true;
+      reach_[e.outputs[k]].plus = true;
     }
     return append(std::move(e));
   }
@@ -247,9 +247,9 @@ void Walk::counted(Equation e) {
     Vec<BufferRef> operands;
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {
       const std::int64_t n = aval(e.inputs[i]).elements();
-      operands.push_back(allocate(at(n) * sizeof(std::int32_t)));
+      operands.push_back(allocate(n * sizeof(std::int32_t)));
       for (std::int64_t k = 0; k < n; ++k)
-        operands.back()->as<std::int32_t>()[k] = !patterns[i] || (*patterns[i])[at(d * n + k)];
+        operands.back()->as<std::int32_t>()[k] = !patterns[i] || (*patterns[i])[d * n + k];
     }
     const auto made = interpret_equation(counts, graph, operands);
     for (std::size_t k = 0; k < results; ++k)
@@ -325,7 +325,7 @@ Axes Walk::varied_where_written(const Equation& e) {
     const Shape& part = aval(e.inputs[1]).shape;
     result = sparsity::united(result, varied(e.inputs[1]));
     for (int d = 0; d < whole.rank(); ++d)
-      if (part[at(d)] < whole[at(d)]) result = sparsity::united(result, Axes(d));
+      if (part[d] < whole[d]) result = sparsity::united(result, Axes(d));
     return result;
   }
   const auto& p = e.as<ScatterParams>();
@@ -336,7 +336,7 @@ Axes Walk::varied_where_written(const Equation& e) {
     const int from = p.update_window_dims[k],
               to = axis_of_window(p.inserted_window_dims, p.operand_batching_dims,
                                   static_cast<int>(k));
-    if (updates[at(from)] == whole[at(to)] && !of_updates.contains(from)) filled.push_back(to);
+    if (updates[from] == whole[to] && !of_updates.contains(from)) filled.push_back(to);
   }
   for (int d = 0; d < whole.rank(); ++d)
     if (!filled.contains(d)) result = sparsity::united(result, Axes(d));

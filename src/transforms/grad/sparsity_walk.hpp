@@ -17,11 +17,9 @@ namespace vt::detail::sparsity {
 
 using Bits = std::vector<char>;
 
-inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// The first of these bits that is `bit`, or null.
 inline const char* find_bit(const char* bits, std::int64_t count, char bit) {
-  return count > 0 ? static_cast<const char*>(std::memchr(bits, bit, at(count))) : nullptr;
+  return count > 0 ? static_cast<const char*>(std::memchr(bits, bit, count)) : nullptr;
 }
 /// Null where all are reached.
 SparsityPattern shared(Bits bits);
@@ -67,7 +65,7 @@ class Masks {
   /// Zeros of a pattern have become elements that count as reached: some may be −0.
   void leak() { leaks_ = true; }
   bool leaks() const { return leaks_; }
-  const Mask& operator[](int number) const { return masks_[at(number)]; }
+  const Mask& operator[](int number) const { return masks_[number]; }
   /// That of a value of such a shape.
   int number(const SparsityPattern&, const Shape&);
   /// That of one which is the same in all directions.
@@ -186,7 +184,9 @@ class Walk {
 
  private:
   /// Until the next one is set.
-  const Reach& reach(Var v) const { return at(v) < reach_.size() ? reach_[at(v)] : unknown_; }
+  const Reach& reach(Var v) const {
+    return static_cast<std::size_t>(v) < reach_.size() ? reach_[v] : unknown_;
+  }
   void set_reach(Var, Reach);
   const Aval& aval(Var v) const { return to_.aval(v); }
   std::int64_t directions() const { return masks_.directions(); }
@@ -214,7 +214,7 @@ class Walk {
   void append(Equation);
 
   // ---- patterns ---------------------------------------------------------------------------------
-  Bits none(std::int64_t elements) const { return Bits(at(directions() * elements), 0); }
+  Bits none(std::int64_t elements) const { return Bits(directions() * elements, 0); }
   /// Operand `i`, in which the equation is linear. What does not depend on a tangent is 0 there.
   SparsityPattern operand(Equation&, std::size_t i);
   /// `sources`: of each element, −1: none.

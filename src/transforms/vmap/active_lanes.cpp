@@ -15,7 +15,6 @@ namespace vt::detail {
 namespace active_walk {
 
 using Flags = Dependence::Flags;
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 /// Numbers, and what is laid out of them: made again in each branch that reads them, so that they
 /// are known there.
@@ -26,7 +25,7 @@ bool is_literal(const Equation& e, const Vec<bool>& literal) {
     case Op::constant: return true;
     case Op::broadcast_in_dim:
     case Op::reshape:
-    case Op::convert: return literal[at(e.inputs[0])];
+    case Op::convert: return literal[e.inputs[0]];
     default: return false;
   }
 }
@@ -54,21 +53,20 @@ void move_into_lanes(const GraphBody& g, Plan& p) {
   const std::size_t n = g.equations.size();
   Vec<bool> outside(g.avals.size());
   Vec<int> read_in(g.avals.size(), -1);  // the stretch whose lanes read it
-  for (Var v : g.outputs) outside[at(v)] = true;
+  for (Var v : g.outputs) outside[v] = true;
   for (std::size_t k = n; k-- > 0;) {
     const Equation& e = g.equations[k];
     if (p.places[k] == Place::shared && !has_effect(e)) {
       const bool moves = none_of(e.outputs, [&](Var v) {
-        return outside[at(v)] || (read_in[at(v)] >= 0 && read_in[at(v)] != p.stretches[k]);
+        return outside[v] || (read_in[v] >= 0 && read_in[v] != p.stretches[k]);
       });
       if (moves) p.places[k] = Place::lanes;
     }
     for (Var v : e.inputs) {
       const bool inside =
-          p.places[k] == Place::lanes && (read_in[at(v)] < 0 || read_in[at(v)] == p.stretches[k]);
-      if (inside) read_in[at(v)] = p.stretches[k];
-      else if (p.places[k] != Place::literal && p.places[k] != Place::reading)
-        outside[at(v)] = true;
+          p.places[k] == Place::lanes && (read_in[v] < 0 || read_in[v] == p.stretches[k]);
+      if (inside) read_in[v] = p.stretches[k];
+      else if (p.places[k] != Place::literal && p.places[k] != Place::reading) outside[v] = true;
     }
   }
 }
@@ -78,16 +76,16 @@ class Walk {
   Walk(const GraphBody& g, std::span<const Batched> inputs, std::int64_t lanes,
        const LaneAxis& axis)
       : g_(g), lanes_(lanes), axis_(axis), values_(g.avals.size()) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) values_[at(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[g.inputs[i]] = inputs[i];
     make_plan(inputs);
     move_into_lanes(g, plan_);
     find_readers();
   }
 
   Vec<Batched> run() {
-    Vec<Members> members(static_cast<std::size_t>(plan_.count));
+    Vec<Members> members(plan_.count);
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
-      Members& m = members[static_cast<std::size_t>(plan_.stretches[k])];
+      Members& m = members[plan_.stretches[k]];
       if (plan_.places[k] == Place::shared) m.shared.push_back(k);
       if (plan_.places[k] == Place::lanes) m.lanes.push_back(k);
       if (plan_.places[k] == Place::meeting) m.meeting.push_back(k);
@@ -104,8 +102,8 @@ class Walk {
   }
   /// Does the value come out of the lanes' branches?
   bool is_zero_beyond(Var v) const {
-    const std::size_t k = plan_.makers[at(v)];
-    return k < g_.equations.size() && plan_.places[k] == Place::lanes && plan_.differs[at(v)];
+    const std::size_t k = plan_.makers[v];
+    return k < g_.equations.size() && plan_.places[k] == Place::lanes && plan_.differs[v];
   }
 
  private:
@@ -124,25 +122,25 @@ class Walk {
     p.makers.resize(g_.avals.size(), n);
     Vec<bool> literal(g_.avals.size());
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      p.differs[at(g_.inputs[i])] = inputs[i].axis.has_value();
+      p.differs[g_.inputs[i]] = inputs[i].axis.has_value();
     bool lanes_act = false;  // has an equation of this stretch's lanes an effect?
     int stretch = 0;
     for (std::size_t k = 0; k < n; ++k) {
       const Equation& e = g_.equations[k];
       Flags own;
-      for (Var v : e.inputs) own.push_back(p.differs[at(v)]);
+      for (Var v : e.inputs) own.push_back(p.differs[v]);
       const bool apart = any_of(own, [](bool differs) { return differs; });
       const bool between = axis && works_over(e.op, e.params, *axis);
       const Flags made =
           apart || between ? dependence.results(g_, e, own) : Flags(e.outputs.size());
       for (std::size_t i = 0; i < made.size(); ++i) {
-        p.differs[at(e.outputs[i])] = made[i];
-        p.makers[at(e.outputs[i])] = k;
+        p.differs[e.outputs[i]] = made[i];
+        p.makers[e.outputs[i]] = k;
       }
       p.stretches[k] = stretch;
       if (is_literal(e, literal)) {
         p.places[k] = Place::literal;
-        literal[at(e.outputs[0])] = true;
+        literal[e.outputs[0]] = true;
         continue;
       }
       if (apart && is_read(e)) {
@@ -152,7 +150,7 @@ class Walk {
       }
       // Of a lane's equation a result may be the same for all: what reads that comes behind.
       const bool behind = !apart && any_of(e.inputs, [&](Var v) {
-        const std::size_t maker = p.makers[at(v)];
+        const std::size_t maker = p.makers[v];
         return maker < n && p.places[maker] == Place::lanes && p.stretches[maker] == stretch;
       });
       // The shared equations of a stretch come first.
@@ -176,7 +174,7 @@ class Walk {
 
   /// Is the value there before any branch?
   bool is_there(Var v) const {
-    const std::size_t k = plan_.makers[at(v)];
+    const std::size_t k = plan_.makers[v];
     return k >= g_.equations.size() || plan_.places[k] == Place::literal ||
            plan_.places[k] == Place::reading;
   }
@@ -191,18 +189,18 @@ class Walk {
     const Aval& result = g_.aval(e.outputs[0]);
     const Family family = family_of(e.op);
     const bool moves = family == Family::shape || e.op == Op::slice;
-    if (e.op == Op::gather || e.op == Op::dynamic_slice) return !plan_.differs[at(e.inputs[0])];
+    if (e.op == Op::gather || e.op == Op::dynamic_slice) return !plan_.differs[e.inputs[0]];
     if (moves && result.elements() <= g_.aval(e.inputs[0]).elements()) return true;
     return (moves || family == Family::unary || family == Family::binary ||
             family == Family::select) &&
            (is_int(result.dtype) || is_bool(result.dtype)) && result.elements() <= few;
   }
   const Equation* maker(Var v) const {
-    const std::size_t k = plan_.makers[at(v)];
+    const std::size_t k = plan_.makers[v];
     return k < g_.equations.size() ? &g_.equations[k] : nullptr;
   }
   bool is_literal_value(Var v) const {
-    const std::size_t k = plan_.makers[at(v)];
+    const std::size_t k = plan_.makers[v];
     return k < g_.equations.size() && plan_.places[k] == Place::literal;
   }
   /// Readers in one branch are known by its stretch and by whether it is that of lanes.
@@ -215,20 +213,19 @@ class Walk {
       const int key =
           place == Place::meeting ? several : branch_key(plan_.stretches[k], place == Place::lanes);
       for (Var v : g_.equations[k].inputs) {
-        int& known = readers_[at(v)];
+        int& known = readers_[v];
         known = known == nobody || known == key ? key : several;
       }
     }
-    for (Var v : g_.outputs) readers_[at(v)] = several;
+    for (Var v : g_.outputs) readers_[v] = several;
   }
   const Batched& value(Var v) {
-    Batched& x = values_[at(v)];
+    Batched& x = values_[v];
     if (!x.value.defined()) {  // a literal that is read outside of branches
       const Equation& e = *maker(v);
       std::vector<Tensor> operands;
       for (Var in : e.inputs) operands.push_back(value(in).value);
-      repeat(g_, e, operands,
-             [&](Var, Tensor t) { values_[at(v)] = {std::move(t), std::nullopt}; });
+      repeat(g_, e, operands, [&](Var, Tensor t) { values_[v] = {std::move(t), std::nullopt}; });
     }
     return x;
   }
@@ -248,14 +245,14 @@ class Walk {
                                    of_lanes ? MappedAxis(0) : std::nullopt}};
     mini.inputs.push_back(mini.fresh(Aval(DType::i32, Shape{})));
     const auto read = [&](auto& self, Var v) -> Var {
-      Var& own = inner[at(v)];
+      Var& own = inner[v];
       if (own >= 0) return own;
       if (is_literal_value(v)) {
         Equation copy = *maker(v);
         for (Var& in : copy.inputs) in = self(self, in);
-        inner[at(v)] = copy.outputs[0] = taken->fresh(g_.aval(v));
+        inner[v] = copy.outputs[0] = taken->fresh(g_.aval(v));
         taken->equations.push_back(std::move(copy));
-        return inner[at(v)];
+        return inner[v];
       }
       own = taken->fresh(g_.aval(v));
       taken->inputs.push_back(own);
@@ -267,17 +264,16 @@ class Walk {
     for (std::size_t k : members) {
       Equation copy = g_.equations[k];
       for (Var& v : copy.inputs) v = read(read, v);
-      for (Var& v : copy.outputs) v = inner[at(v)] = taken->fresh(g_.aval(v));
+      for (Var& v : copy.outputs) v = inner[v] = taken->fresh(g_.aval(v));
       taken->equations.push_back(std::move(copy));
     }
     Vec<Var> given;
     for (std::size_t k : members)
       for (Var v : g_.equations[k].outputs)
-        if (const int reader = readers_[at(v)]; reader != nobody && reader != key)
-          given.push_back(v);
+        if (const int reader = readers_[v]; reader != nobody && reader != key) given.push_back(v);
     if (given.empty() && !has_effects(*taken)) return;
     for (Var v : given) {
-      taken->outputs.push_back(inner[at(v)]);
+      taken->outputs.push_back(inner[v]);
       const Aval& aval = g_.aval(v);
       Equation& zero = zeros->equations.emplace_back();
       zero.op = Op::full;
@@ -297,14 +293,14 @@ class Walk {
     // The lanes of this axis do not meet in it.
     Vec<Batched> made = batch_graph(mini, operands, lanes_);
     for (std::size_t i = 0; i < given.size(); ++i)
-      values_[at(given[i])] = plan_.differs[at(given[i])] ? made[i] : shared_by_all(made[i], where);
+      values_[given[i]] = plan_.differs[given[i]] ? made[i] : shared_by_all(made[i], where);
   }
   /// What is the same for all lanes that run is that of the first.
   static Batched shared_by_all(const Batched& x, CallSite where) {
     if (!x.axis) return x;
     const Shape& shape = x.value.shape();
     SliceParams first{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
-    first.limit[static_cast<std::size_t>(*x.axis)] = 1;
+    first.limit[*x.axis] = 1;
     const Tensor row = emit(Op::slice, make_params(std::move(first)), {x.value}, where);
     return {
         emit(Op::reshape, make_params(ShapeParams{lanes::removed(shape, *x.axis)}), {row}, where),
@@ -322,7 +318,7 @@ class Walk {
       // Of the index it may be known that it is the same for all: that it is not negative.
       std::vector<Tensor> plain;
       for (const Batched& x : operands) plain.push_back(x.value);
-      repeat(g_, e, plain, [&](Var v, Tensor t) { values_[at(v)] = {std::move(t), std::nullopt}; });
+      repeat(g_, e, plain, [&](Var v, Tensor t) { values_[v] = {std::move(t), std::nullopt}; });
       return;
     }
     Broadcasts broadcasts;
@@ -330,7 +326,7 @@ class Walk {
         batch_rule_table[e.op]({g_, e, std::span<const Batched>(operands.data(), operands.size()),
                                 lanes_, broadcasts, axis_});
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      values_[at(e.outputs[i])] = std::move(results[i]);
+      values_[e.outputs[i]] = std::move(results[i]);
   }
 
   const GraphBody& g_;

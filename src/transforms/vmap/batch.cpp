@@ -59,30 +59,25 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     }
   }
   RecycledVec<Batched> values(graph.avals.size());
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
   Broadcasts broadcasts;
   batch_walk::Operands operands;
   Borrowed plain;
   const auto give_zeros = [&](const Equation& e) {
     for (Var v : e.outputs) {
       const Aval& lane = graph.aval(v);
-      values[static_cast<std::size_t>(v)] = {
-          full_tensor(Scalar(false).converted(lane.dtype),
-                      Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
-          0};
+      values[v] = {full_tensor(Scalar(false).converted(lane.dtype),
+                               Aval(lane.dtype, lanes::inserted(lane.shape, 0, 0))),
+                   0};
     }
   };
   for (const Equation& e : graph.equations) {
-    const bool any_mapped = any_of(
-        e.inputs, [&](Var v) { return values[static_cast<std::size_t>(v)].axis.has_value(); });
+    const bool any_mapped = any_of(e.inputs, [&](Var v) { return values[v].axis.has_value(); });
     const bool between_lanes = axis.name && works_over(e.op, e.params, *axis.name);
     if (!any_mapped && !between_lanes && (lanes > 0 || !has_effect(e))) {  // once for all lanes
       plain.clear();
-      for (Var v : e.inputs) plain.add(values[static_cast<std::size_t>(v)].value);
-      const auto set = [&](Var v, Tensor t) {
-        values[static_cast<std::size_t>(v)] = {std::move(t), std::nullopt};
-      };
+      for (Var v : e.inputs) plain.add(values[v].value);
+      const auto set = [&](Var v, Tensor t) { values[v] = {std::move(t), std::nullopt}; };
       if (batch_walk::waits_for_lanes(e)) {
         std::vector<Tensor> made = replay(*e.as<BatchedCallParams>().body, plain);
         for (std::size_t i = 0; i < made.size(); ++i) set(e.outputs[i], std::move(made[i]));
@@ -96,17 +91,16 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
       continue;
     }
     operands.clear();
-    for (Var v : e.inputs) operands.add(values[static_cast<std::size_t>(v)]);
+    for (Var v : e.inputs) operands.add(values[v]);
     const LikeEquation like(e);
     BatchedList results = batch_rule_table[e.op](
         {graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes,
          broadcasts, axis});
-    for (std::size_t i = 0; i < e.outputs.size(); ++i)
-      values[static_cast<std::size_t>(e.outputs[i])] = std::move(results[i]);
+    for (std::size_t i = 0; i < e.outputs.size(); ++i) values[e.outputs[i]] = std::move(results[i]);
   }
   Vec<Batched> results;
   results.reserve(graph.outputs.size());
-  for (Var v : graph.outputs) results.push_back(values[static_cast<std::size_t>(v)]);
+  for (Var v : graph.outputs) results.push_back(values[v]);
   return results;
 }
 
@@ -214,8 +208,8 @@ BatchedList lane_loop(const BatchCall& c) {
       }
       const Shape& shape = x.value.shape();
       SliceParams p{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
-      p.start[static_cast<std::size_t>(*x.axis)] = lane;
-      p.limit[static_cast<std::size_t>(*x.axis)] = lane + 1;
+      p.start[*x.axis] = lane;
+      p.limit[*x.axis] = lane + 1;
       const Tensor one = emit(Op::slice, make_params(std::move(p)), {x.value}, c.where());
       operands[i] =
           emit(Op::reshape, make_params(ShapeParams{c.operand_aval(i).shape}), {one}, c.where());

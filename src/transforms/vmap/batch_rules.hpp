@@ -180,7 +180,7 @@ consteval RuleTable<BatchRule> make() {
   });
   // The element-wise families have one rule, whatever ops they grow.
   for (int i = 0; i < op_count; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const std::size_t at = i;
     const Family family = op_table.rows[at].family;
     if (t.has[at] || (family != Family::unary && family != Family::binary)) continue;
     t.rows[at] = elementwise;

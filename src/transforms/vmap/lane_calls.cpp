@@ -14,7 +14,6 @@ namespace vt::detail {
 namespace lane_outline {
 
 using Flags = Dependence::Flags;
-std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
 /// Where lanes go different ways.
 class Divergence {
@@ -24,7 +23,7 @@ class Divergence {
   /// Which values of the Graph differ between lanes.
   Flags values(const GraphBody& g, const Flags& inputs) {
     Flags flags(g.avals.size());
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) flags[at(g.inputs[i])] = inputs[i];
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) flags[g.inputs[i]] = inputs[i];
     for (const Equation& e : g.equations) {
       const Flags own = operands(e, flags);
       // A call that no lane differs in is none of lanes. Elsewhere the question is left open: lanes
@@ -34,13 +33,13 @@ class Divergence {
           !(axis_ && works_over(e.op, e.params, *axis_)))
         continue;
       const Flags made = dependence_.results(g, e, own);
-      for (std::size_t i = 0; i < made.size(); ++i) flags[at(e.outputs[i])] = made[i];
+      for (std::size_t i = 0; i < made.size(); ++i) flags[e.outputs[i]] = made[i];
     }
     return flags;
   }
   static Flags operands(const Equation& e, const Flags& values) {
     Flags own;
-    for (Var v : e.inputs) own.push_back(values[at(v)]);
+    for (Var v : e.inputs) own.push_back(values[v]);
     return own;
   }
 
@@ -136,13 +135,13 @@ Equation call_of(const GraphBody& g, const Vec<std::size_t>& members, LaneSchedu
   Equation call;
   Vec<Var> inner(g.avals.size(), -1);
   const auto inside = [&](Var v) {
-    if (inner[at(v)] < 0) inner[at(v)] = body->fresh(g.aval(v));
-    return inner[at(v)];
+    if (inner[v] < 0) inner[v] = body->fresh(g.aval(v));
+    return inner[v];
   };
   for (std::size_t k : members) {
     Equation copy = g.equations[k];
     for (Var& v : copy.inputs) {
-      if (inner[at(v)] < 0) {
+      if (inner[v] < 0) {
         body->inputs.push_back(inside(v));
         call.inputs.push_back(v);
       }
@@ -151,7 +150,7 @@ Equation call_of(const GraphBody& g, const Vec<std::size_t>& members, LaneSchedu
     for (Var& v : copy.outputs) {
       const Var outside = v;
       v = inside(v);
-      if (!read_outside[at(outside)]) continue;
+      if (!read_outside[outside]) continue;
       call.outputs.push_back(outside);
       body->outputs.push_back(v);
     }
@@ -200,22 +199,22 @@ std::optional<GraphBody> outline_lane_calls(const GraphBody& g, const Dependence
   Vec<bool> follows(g.avals.size()), leads(g.avals.size()), member = parts, after(count);
   for (std::size_t k = 0; k < count && together; ++k) {
     const Equation& e = g.equations[k];
-    after[k] = any_of(e.inputs, [&](Var v) { return follows[at(v)]; });
+    after[k] = any_of(e.inputs, [&](Var v) { return follows[v]; });
     if (parts[k] || after[k])
-      for (Var v : e.outputs) follows[at(v)] = true;
+      for (Var v : e.outputs) follows[v] = true;
   }
   for (std::size_t k = count; k-- > 0 && together;) {
     const Equation& e = g.equations[k];
-    const bool before = any_of(e.outputs, [&](Var v) { return leads[at(v)]; });
+    const bool before = any_of(e.outputs, [&](Var v) { return leads[v]; });
     if (after[k] && before) member[k] = true;
     if (parts[k] || before)
-      for (Var v : e.inputs) leads[at(v)] = true;
+      for (Var v : e.inputs) leads[v] = true;
   }
   Vec<bool> read_outside(g.avals.size());
-  for (Var v : g.outputs) read_outside[at(v)] = true;
+  for (Var v : g.outputs) read_outside[v] = true;
   for (std::size_t k = 0; k < count; ++k)
     if (!member[k] || !together)
-      for (Var v : g.equations[k].inputs) read_outside[at(v)] = true;
+      for (Var v : g.equations[k].inputs) read_outside[v] = true;
   GraphBody result;
   result.avals = g.avals;
   result.inputs = g.inputs;

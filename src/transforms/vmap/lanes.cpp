@@ -12,7 +12,7 @@ namespace vt::detail {
 
 Tensor BatchCall::broadcast(std::size_t i, int axis) const {
   if (broadcasts.by_var.empty()) broadcasts.by_var.resize(graph.avals.size());
-  Broadcasts::Entry& entry = broadcasts.by_var[static_cast<std::size_t>(equation.inputs[i])];
+  Broadcasts::Entry& entry = broadcasts.by_var[equation.inputs[i]];
   if (entry.axis != axis) entry = {axis, lanes::broadcast(operands[i].value, lanes, axis, where())};
   return entry.value;
 }
@@ -73,7 +73,7 @@ Batched broadcast(const Batched& x, const Shape& lane_shape, const Axes& lane_ax
   const int axis = *x.axis == 0 ? 0 : lane_axes[static_cast<std::size_t>(*x.axis) - 1] + 1;
   Axes axes = shifted(lane_axes, axis);
   axes.insert(axes.begin() + *x.axis, axis);
-  const std::int64_t lanes = x.value.shape()[static_cast<std::size_t>(*x.axis)];
+  const std::int64_t lanes = x.value.shape()[*x.axis];
   return {
       emit(Op::broadcast_in_dim,
            make_params(BroadcastParams{inserted(lane_shape, axis, lanes), axes}), {x.value}, where),
@@ -132,11 +132,10 @@ std::optional<std::int64_t> constant(const Tensor& x, int depth = 0) {
 // The axis of a reshape's operand that becomes result axis `axis` whole, or −1.
 int axis_before_reshape(const Shape& from, const Shape& to, int axis) {
   std::int64_t before = 1, seen = 1;
-  for (int i = 0; i < axis; ++i) before *= to[static_cast<std::size_t>(i)];
+  for (int i = 0; i < axis; ++i) before *= to[i];
   for (int i = 0; i < from.rank(); ++i) {
-    if (seen == before && from[static_cast<std::size_t>(i)] == to[static_cast<std::size_t>(axis)])
-      return i;
-    seen *= from[static_cast<std::size_t>(i)];
+    if (seen == before && from[i] == to[axis]) return i;
+    seen *= from[i];
   }
   return -1;
 }
@@ -172,9 +171,7 @@ std::optional<LaneIndex> find(const Tensor& x, int axis, std::int64_t lanes, int
       return before < 0 ? std::nullopt : find(in, before, lanes, depth + 1);
     }
     case Op::transpose:
-      return find(in,
-                  n->params->as<PermutationParams>().permutation[static_cast<std::size_t>(axis)],
-                  lanes, depth + 1);
+      return find(in, n->params->as<PermutationParams>().permutation[axis], lanes, depth + 1);
     case Op::add:
     case Op::sub:
     case Op::mul:
@@ -218,7 +215,7 @@ std::optional<std::int64_t> known_integer(const Batched& x) {
 std::optional<Tensor> by_lane(const Tensor& x, int axis, const LaneIndex& index, std::int64_t lanes,
                               CallSite where) {
   const Shape& shape = x.shape();
-  const auto at = static_cast<std::size_t>(axis);
+  const std::size_t at = axis;
   if (index.scale == 0 || index.least(lanes) < 0 || index.most(lanes) >= shape[at])
     return std::nullopt;
   Tensor result = x;

@@ -64,9 +64,7 @@ Vec<Batched> mapped_arguments(const VmapCall& call) {
   return result;
 }
 
-std::int64_t lanes_of(const Batched& x) {
-  return x.value.shape()[static_cast<std::size_t>(*x.axis)];
-}
+std::int64_t lanes_of(const Batched& x) { return x.value.shape()[*x.axis]; }
 
 std::int64_t lane_count(const VmapCall& call, const Vec<Batched>& arguments) {
   if (call.axis_size && *call.axis_size < 0)
@@ -179,14 +177,13 @@ Tensor of_all_lanes(const VmapCall& call, const StateUpdate& u, const Batched& v
 Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
   const GraphBody& g = lane.graph;
   Vec<bool> depends(g.avals.size());
-  for (std::size_t i = 0; i < mapped_inputs; ++i)
-    depends[static_cast<std::size_t>(g.inputs[i])] = true;
+  for (std::size_t i = 0; i < mapped_inputs; ++i) depends[g.inputs[i]] = true;
   for (const Equation& e : g.equations) {
-    const bool any = any_of(e.inputs, [&](Var v) { return depends[static_cast<std::size_t>(v)]; });
-    for (Var v : e.outputs) depends[static_cast<std::size_t>(v)] = any;
+    const bool any = any_of(e.inputs, [&](Var v) { return depends[v]; });
+    for (Var v : e.outputs) depends[v] = any;
   }
   Vec<bool> result;
-  for (Var v : g.outputs) result.push_back(depends[static_cast<std::size_t>(v)]);
+  for (Var v : g.outputs) result.push_back(depends[v]);
   return result;
 }
 
@@ -195,7 +192,7 @@ Vec<bool> dependent_results(const Recorded& lane, std::size_t mapped_inputs) {
 Batched block_of(const Batched& x, std::int64_t first, std::int64_t count, bool now,
                  CallSite where) {
   if (!x.axis) return x;
-  const auto at = static_cast<std::size_t>(*x.axis);
+  const std::size_t at = *x.axis;
   Shape shape = x.value.shape();
   const Node* n = node_of(x.value);
   if (n->op == Op::iota && shape.rank() == 1) {  // a loop's index stays one

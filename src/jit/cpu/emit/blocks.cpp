@@ -20,8 +20,7 @@ void KernelEmitter::blocks(const Vec<int>& tiled) {
                      most_lines = std::int64_t{simd_lanes} * stage_->block_across;
   Values arrays;
   for (int v : tiled)
-    arrays.push_back(
-        b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype, most_lines * pitch_of(v)));
+    arrays.push_back(b_.stack_array(nest_.values[v].dtype, most_lines * pitch_of(v)));
   const Value across_end = upper(across), along_end = upper(along);
   b_.for_range(
       lower(along), along_end, most_columns,
@@ -52,7 +51,7 @@ void KernelEmitter::block(const Vec<int>& tiled, const Values& arrays, Value u, 
     values_.enter(along, b_.add(v, from));
     values_.set_mask(mask);
     for (std::size_t k = 0; k < tiled.size(); ++k) {
-      const DType d = nest_.values[static_cast<std::size_t>(tiled[k])].dtype;
+      const DType d = nest_.values[tiled[k]].dtype;
       const Value line = b_.mul(c, b_.index(pitch_of(tiled[k])));
       values_.bind(tiled[k], b_.load(b_.offset(arrays[k], d, b_.add(line, from)), d, simd_lanes));
     }

@@ -28,7 +28,7 @@ class KernelEmitter {
   };
 
   // ---- loops (emit/nest.cpp) --------------------------------------------------------------------
-  const NestLoop& loop_of(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
+  const NestLoop& loop_of(int l) const { return nest_.loops[l]; }
   Value lower(int loop) { return loop == schedule_.parallel_loop ? b_.arg(2) : b_.index(0); }
   Value upper(int loop) {
     return loop == schedule_.parallel_loop ? b_.arg(3) : values_.extent(loop);
@@ -71,9 +71,7 @@ class KernelEmitter {
   static DType moved_as(DType d) {
     return d == DType::bool_ ? DType::u8 : d == DType::f16 || d == DType::bf16 ? DType::u16 : d;
   }
-  DType moved(int value) const {
-    return moved_as(nest_.values[static_cast<std::size_t>(value)].dtype);
-  }
+  DType moved(int value) const { return moved_as(nest_.values[value].dtype); }
   Values transposed(Values rows);
   void tiles();
   void tile(const Vec<int>& tiled, const Values& arrays, Value u, Value v, Value across_end,
@@ -87,8 +85,7 @@ class KernelEmitter {
   // of two apart share few places of a cache.
   std::int64_t pitch_of(int value) const {
     return std::int64_t{values_.simd_lanes()} * stage_->block_along +
-           64 / static_cast<std::int64_t>(
-                    size_of(nest_.values[static_cast<std::size_t>(value)].dtype));
+           64 / static_cast<std::int64_t>(size_of(nest_.values[value].dtype));
   }
   void transposed_fold();
   // `whole`: does the square lie in the arrays with all of its lines and columns? None: all squares
@@ -108,9 +105,7 @@ class KernelEmitter {
   void fill_tile(int tiled, const Laid& to, Value whole, Value lines, Value columns);
 
   // ---- reductions (emit/reduce.cpp) -------------------------------------------------------------
-  const NestReduction& reduction_of(int r) const {
-    return nest_.reductions[static_cast<std::size_t>(r)];
-  }
+  const NestReduction& reduction_of(int r) const { return nest_.reductions[r]; }
   // Per reduction one accumulator, or for argmax and argmin two: the extreme and its position.
   Vec<DType> carried_dtypes() const;
   std::size_t carried_per_copy() const { return carried_dtypes().size(); }

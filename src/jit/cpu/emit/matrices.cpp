@@ -144,7 +144,7 @@ class MatrixEmitter : Frame {
     const auto finish = [&](At i, Value* x, std::int64_t wanted) {
       for (std::int64_t c = 0; c < wanted; ++c) {
         for (std::int64_t j = 0; j < c; ++j) x[c] = less(x[c], x[j], a.get(from + c, from + j));
-        x[c] = b_.mul(x[c], inverses[static_cast<std::size_t>(c)]);
+        x[c] = b_.mul(x[c], inverses[c]);
         a.set(i, from + c, x[c]);
       }
     };
@@ -153,8 +153,7 @@ class MatrixEmitter : Frame {
       Vec<Value> x = rest({k}, r + 1);
       finish(k, x.data(), r);
       Value pivot = x.back();
-      for (std::int64_t c = 0; c < r; ++c)
-        pivot = less(pivot, x[static_cast<std::size_t>(c)], x[static_cast<std::size_t>(c)]);
+      for (std::int64_t c = 0; c < r; ++c) pivot = less(pivot, x[c], x[c]);
       const Value good = b_.compare(Compare::gt, pivot, real(0));
       positive = positive ? b_.bit_and(positive, good) : good;
       largest =
@@ -287,8 +286,7 @@ class MatrixEmitter : Frame {
       }
       a.for_rows(0, k, [&](At i) {
         const Value u = a.get(i, k);
-        for (std::int64_t c = 0; c < s_.columns; ++c)
-          b.set(i, c, less(b.get(i, c), u, x[static_cast<std::size_t>(c)]));
+        for (std::int64_t c = 0; c < s_.columns; ++c) b.set(i, c, less(b.get(i, c), u, x[c]));
       });
     }
     b.store(out_[0], first_);
@@ -324,7 +322,7 @@ class MatrixEmitter : Frame {
         const Value factor = b_.mul(a.get(i, k), inverse);
         a.set(i, k, factor);
         for (std::int64_t j = k + 1; j < n_; ++j)
-          a.set(i, j, less(a.get(i, j), factor, row[static_cast<std::size_t>(j - k - 1)]));
+          a.set(i, j, less(a.get(i, j), factor, row[j - k - 1]));
       });
     }
     a.store(out_[0], first_);
@@ -347,7 +345,7 @@ class MatrixEmitter : Frame {
       x.for_rows(forward ? k + 1 : 0, forward ? n_ : k, [&](At i) {
         const Value factor = transposed ? a.get(k, i) : a.get(i, k);
         for (std::int64_t c = 0; c < s_.columns; ++c)
-          x.set(i, c, less(x.get(i, c), factor, row[static_cast<std::size_t>(c)]));
+          x.set(i, c, less(x.get(i, c), factor, row[c]));
       });
     }
   }

@@ -279,8 +279,7 @@ class EighEmitter : Frame {
               },
               true);
           const Vec<Value> lowest = turn_row(x[low], end, {});
-          for (std::int64_t j = 0; j < columns; ++j)
-            z.set(x[low], j, lowest[static_cast<std::size_t>(j)]);
+          for (std::int64_t j = 0; j < columns; ++j) z.set(x[low], j, lowest[j]);
           return find_block(b_.add(x[iteration], b_.index(1)), d, e, tiny);
         });
     return b_.select(b_.compare(Compare::lt, last[l], place(n_)),
@@ -378,8 +377,7 @@ class EighEmitter : Frame {
       for (std::size_t k = row.size(); k-- > 0;)
         first = b_.select(b_.compare(Compare::ge, b_.abs(row[k]), enough), row[k], first);
       const Value sign = b_.select(b_.compare(Compare::lt, first, real(0)), real(-1), real(1));
-      for (std::int64_t k = 0; k < n_; ++k)
-        a.set(k, i, b_.mul_add(row[static_cast<std::size_t>(k)], sign, poison));
+      for (std::int64_t k = 0; k < n_; ++k) a.set(k, i, b_.mul_add(row[k], sign, poison));
     });
   }
 };

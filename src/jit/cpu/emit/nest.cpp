@@ -64,16 +64,14 @@ bool KernelEmitter::whole_groups(int loop, std::int64_t count) const {
 }
 
 void KernelEmitter::store_all(const Part& part) {
-  const auto store_at = [&](int s) -> const NestStore& {
-    return nest_.stores[static_cast<std::size_t>(s)];
-  };
+  const auto store_at = [&](int s) -> const NestStore& { return nest_.stores[s]; };
   for (int s : part.stores) values_.get(store_at(s).value);
   for (int s : part.stores)
     if (!values_.store_interleaved(store_at(s))) values_.store(store_at(s), stage_->stream);
 }
 
 void KernelEmitter::emit_stage(int k) {
-  stage_ = &schedule_.stages[static_cast<std::size_t>(k)];
+  stage_ = &schedule_.stages[k];
   reductions_.clear();
   body_ = after_ = {};
   Vec<int> roots, after_roots;
@@ -110,7 +108,7 @@ void KernelEmitter::in_sections(int loop, Value lo, Value hi, std::int64_t align
                                 FunctionRef<void(Value, Value, bool)> body) {
   const auto roots_of = [&] {
     Vec<int> roots;
-    for (int s : body_.stores) add_roots(nest_, nest_.stores[static_cast<std::size_t>(s)], roots);
+    for (int s : body_.stores) add_roots(nest_, nest_.stores[s], roots);
     return roots;
   };
   SmallVec<std::int64_t, 16> borders;

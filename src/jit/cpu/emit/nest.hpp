@@ -59,16 +59,16 @@ class ValueEmitter {
   void leave(int loop);
   void set_mask(Value mask) { mask_ = mask; }  ///< of the tail; none: all SIMD lanes
   Value mask() const { return mask_; }
-  Value position(int loop) const { return positions_[static_cast<std::size_t>(loop)]; }
+  Value position(int loop) const { return positions_[loop]; }
 
   /// What was emitted so far; giving it back forgets what came after (values emitted inside a loop
   /// are not known outside).
   Vec<Value> known() const { return known_; }
   void restore(Vec<Value> known) { known_ = std::move(known); }
-  void bind(int value, Value v) { known_[static_cast<std::size_t>(value)] = v; }
+  void bind(int value, Value v) { known_[value] = v; }
   bool reads_transposed(int value, const StageSchedule& s) const {
-    return vt::detail::reads_transposed(nest_, nest_.values[static_cast<std::size_t>(value)], s,
-                                        schedule_.simd_lanes, dependences_);
+    return vt::detail::reads_transposed(nest_, nest_.values[value], s, schedule_.simd_lanes,
+                                        dependences_);
   }
   /// A vector along the tile loop of a transposed load, at SIMD lane `simd_lane` of the vector
   /// loop, read as elements of `d`. At an edge: with a mask, and of `rows` SIMD lanes; beyond them
@@ -86,8 +86,7 @@ class ValueEmitter {
   void fetch_row(int value, int simd_lane, std::int64_t further, bool near);
   /// Emits the values that the index of a load is made of, so that several places may use them.
   void prepare_index(int value) {
-    nest_.indices.each_value(nest_.values[static_cast<std::size_t>(value)].index,
-                             [&](int v) { get(v); });
+    nest_.indices.each_value(nest_.values[value].index, [&](int v) { get(v); });
   }
   void bind_result(int reduction, Value v);  ///< the value of `reduced` values of this reduction
   void stage_done(int stage) { stages_done_ = stage + 1; }
@@ -105,8 +104,7 @@ class ValueEmitter {
 
  private:
   bool varies(int value) const {
-    return vector_loop_ >= 0 &&
-           ((dependences_[static_cast<std::size_t>(value)] >> vector_loop_) & 1u) != 0;
+    return vector_loop_ >= 0 && ((dependences_[value] >> vector_loop_) & 1u) != 0;
   }
   Value emit(int value);
   int uses_of(Op op, DType dtype) const;  ///< how many values of the nest this op makes

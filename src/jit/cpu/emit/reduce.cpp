@@ -29,8 +29,7 @@ Vec<DType> KernelEmitter::carried_dtypes() const {
   Vec<DType> dtypes;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
-    if (reduction.position >= 0)
-      dtypes.push_back(nest_.values[static_cast<std::size_t>(reduction.value)].dtype);
+    if (reduction.position >= 0) dtypes.push_back(nest_.values[reduction.value].dtype);
     dtypes.push_back(reduction.dtype);
   }
   return dtypes;
@@ -42,7 +41,7 @@ Values KernelEmitter::initial(int simd_lanes) {
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
     if (reduction.position >= 0) {
-      const DType d = nest_.values[static_cast<std::size_t>(reduction.value)].dtype;
+      const DType d = nest_.values[reduction.value].dtype;
       init.push_back(
           b_.identity(reduction.op == Op::argmax ? Reduce::max : Reduce::min, d, simd_lanes));
       // none yet: loses against every element
@@ -97,7 +96,7 @@ Value KernelEmitter::running(Reduce op, Value x, Value& carried, Value* before) 
   x = b_.combine(op, carried, x);
   if (before) *before = simd_lanes > 1 ? moved(so_far, x, 1) : so_far;
   if (simd_lanes > 1) {
-    const Vec<int> last(static_cast<std::size_t>(simd_lanes), simd_lanes - 1);
+    const Vec<int> last(simd_lanes, simd_lanes - 1);
     carried = b_.shuffle(x, x, last);
   } else {
     carried = x;
@@ -466,8 +465,8 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     for (std::size_t k = 0; k < dtypes.size(); ++k)
       old.push_back(b_.load(slot(k, i), dtypes[k], values_.simd_lanes()));
     for (int c = 0; c < count; ++c) {
-      values_.restore(hoisted[static_cast<std::size_t>(c)]);
-      if (loop >= 0) values_.enter(loop, positions[static_cast<std::size_t>(c)]);
+      values_.restore(hoisted[c]);
+      if (loop >= 0) values_.enter(loop, positions[c]);
       if (count == 1 || in_order) {
         accumulate(old, 0, mask);
       } else {
@@ -480,8 +479,7 @@ void KernelEmitter::row_vectors(int loop, Value row, int count, Value start, Val
     if (!inputs.empty()) {
       for (int step = 1; step < count; step *= 2)
         for (int c = 0; c + step < count; c += 2 * step)
-          combine_into(inputs[static_cast<std::size_t>(c)], 0,
-                       inputs[static_cast<std::size_t>(c + step)], 0);
+          combine_into(inputs[c], 0, inputs[c + step], 0);
       combine_into(old, 0, inputs[0], 0);
     }
     for (std::size_t k = 0; k < dtypes.size(); ++k) b_.store(slot(k, i), old[k]);

@@ -155,9 +155,7 @@ RegisterEmitter::Flags RegisterEmitter::restrict_writes(const Vec<Val>& carried)
     o.writable = false;
   }
   for (const Val& v : carried)
-    if (v.is_array())
-      objects_[static_cast<std::size_t>(object(v).base)].writable =
-          objects_[static_cast<std::size_t>(v.object())].writable = true;
+    if (v.is_array()) objects_[object(v).base].writable = objects_[v.object()].writable = true;
   return flags;
 }
 

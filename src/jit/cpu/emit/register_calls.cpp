@@ -113,7 +113,7 @@ Val RegisterEmitter::constant(const Equation& e) {
 }
 
 Vec<Val> RegisterEmitter::call(const Equation& e, const Vec<Val>& operands) {
-  const auto number = static_cast<std::size_t>(number_of(form_.functions, e));
+  const std::size_t number = number_of(form_.functions, e);
   const GraphBody& g = *form_.functions[number].body;
   if (level_ < most_levels_) {
     ++level_;

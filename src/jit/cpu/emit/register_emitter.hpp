@@ -39,9 +39,7 @@ class Val {
   }
 
   const Elements& elements() const { return elements_; }
-  const Value& operator[](std::integral auto i) const {
-    return elements_[static_cast<std::size_t>(i)];
-  }
+  const Value& operator[](std::integral auto i) const { return elements_[i]; }
   bool is_array() const { return object_ >= 0; }
   int object() const { return object_; }
   /// The object that the elements can be read from; −1: there is none.
@@ -80,7 +78,6 @@ class RegisterEmitter {
  private:
   using Env = Vec<Val>;
   using Flags = Dependence::Flags;
-  static std::size_t at(Var v) { return static_cast<std::size_t>(v); }
 
   // ---- branches and loops (emit/register_kernel.cpp) --------------------------------------------
   void whole();
@@ -155,9 +152,7 @@ class RegisterEmitter {
   void store_rows(const Object& o, const Val& v);
   /// A vector of the lanes, from `first` on; `past` the caches if none of them is behind the end.
   void store_block(const Object& o, const Val& v, int first, bool past);
-  const Object& object(const Val& v) const {
-    return objects_[static_cast<std::size_t>(v.object())];
-  }
+  const Object& object(const Val& v) const { return objects_[v.object()]; }
 
   // ---- arrays in memory as wholes (emit/register_arrays.cpp) ------------------------------------
   Val kept(Object o);

@@ -117,8 +117,7 @@ void RegisterEmitter::whole() {
     const bool sequence = is_sequence(equation_, i);
     Object o = object_for(i, aval);
     if (form_.in_registers(aval) && o.row == 0 && i < form_.known.size() && form_.known[i]) {
-      operands.push_back(Elements(static_cast<std::size_t>(aval.elements()),
-                                  b_.integer(aval.dtype, *form_.known[i])));
+      operands.push_back(Elements(aval.elements(), b_.integer(aval.dtype, *form_.known[i])));
       continue;
     }
     if (!sequence && o.shape.elements() <= form_.most_in_registers) {
@@ -143,30 +142,28 @@ void RegisterEmitter::whole() {
 
 Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool load) {
   Env env(g.avals.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) env[at(g.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) env[g.inputs[i]] = inputs[i];
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
     b_.at(e.where);
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {
-      Val& v = env[at(e.inputs[i])];
+      Val& v = env[e.inputs[i]];
       operands.push_back(is_sequence(e, i) ? v : loaded(v));
     }
     if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
       Vec<Val> results = control(g, e, operands, false);
-      for (std::size_t k = 0; k < results.size(); ++k)
-        env[at(e.outputs[k])] = std::move(results[k]);
+      for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
     } else if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
-      env[at(e.outputs[0])] = constant(e);
+      env[e.outputs[0]] = constant(e);
     } else if (is_unset(e)) {
-      env[at(e.outputs[0])] = kept(unset_array(g.aval(e.outputs[0])));
+      env[e.outputs[0]] = kept(unset_array(g.aval(e.outputs[0])));
     } else {
-      env[at(e.outputs[0])] = form_.in_registers(g.aval(e.outputs[0]))
-                                  ? value(g, e, operands)
-                                  : array_value(g, e, operands);
+      env[e.outputs[0]] = form_.in_registers(g.aval(e.outputs[0])) ? value(g, e, operands)
+                                                                   : array_value(g, e, operands);
     }
   }
   Vec<Val> outputs;
-  for (Var v : g.outputs) outputs.push_back(load ? loaded(env[at(v)]) : env[at(v)]);
+  for (Var v : g.outputs) outputs.push_back(load ? loaded(env[v]) : env[v]);
   return outputs;
 }
 
@@ -295,7 +292,7 @@ Vec<Val> RegisterEmitter::branch(const Equation& e, const Vec<Val>& operands) {
 
 Vec<Val> RegisterEmitter::loop_while(const Equation& e, const Vec<Val>& operands, bool outermost) {
   const auto& p = e.as<WhileParams>();
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   Dependence dependence;
   Flags flags = wide_flags(operands);
   const bool own_lanes = outermost && form_;
@@ -354,8 +351,7 @@ Vec<Val> RegisterEmitter::loop_while(const Equation& e, const Vec<Val>& operands
 Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                                     bool outermost) {
   const auto& p = e.as<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   Dependence dependence;
   const Flags flags = dependence.loop_operands(e, wide_flags(operands));
   Vec<Val> init = begin_carries(operands, carries);
@@ -404,7 +400,7 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
 }
 
 Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {
-  if (sequence.memory() >= 0) return kept(objects_[static_cast<std::size_t>(sequence.memory())]);
+  if (sequence.memory() >= 0) return kept(objects_[sequence.memory()]);
   if (sequence.is_array() || !form_.lays_out(whole)) return sequence;
   const Object array = own_array(whole);
   store_elements(array, sequence);
@@ -418,7 +414,7 @@ Val RegisterEmitter::unread(const Object& o) {
 }
 
 const Val& RegisterEmitter::loaded(Val& v) {
-  if (v.is_unread()) v.read(elements_of(objects_[static_cast<std::size_t>(v.memory())]));
+  if (v.is_unread()) v.read(elements_of(objects_[v.memory()]));
   return v;
 }
 

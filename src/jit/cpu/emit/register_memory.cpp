@@ -132,7 +132,7 @@ Val RegisterEmitter::load_rows(const Object& o) {
   Elements all(static_cast<std::size_t>(o.row));
   const Value last = b_.sub(b_.arg(3), index_number(1));
   const auto append = [&](std::int64_t n, Value x) {
-    Value& e = all[static_cast<std::size_t>(n)];
+    Value& e = all[n];
     e = e ? b_.concat_simd_lanes(e, x) : x;
   };
   const int lanes = lanes_of_rows(o);
@@ -144,7 +144,7 @@ Val RegisterEmitter::load_rows(const Object& o) {
         run.push_back(b_.load_masked(b_.offset(o.pointer, o.dtype, further(start, n * lanes)),
                                      o.dtype, b_.tail_mask(lanes, further(left, -n * lanes))));
       run = rows_apart(b_, std::move(run));
-      for (std::int64_t n = 0; n < o.row; ++n) append(n, run[static_cast<std::size_t>(n)]);
+      for (std::int64_t n = 0; n < o.row; ++n) append(n, run[n]);
       continue;
     }
     for (std::int64_t from = 0; from < o.row; from += lanes) {
@@ -159,7 +159,7 @@ Val RegisterEmitter::load_rows(const Object& o) {
                            : b_.load_masked(at, o.dtype, b_.tail_mask(lanes, index_number(count))));
       }
       rows = transposed(b_, std::move(rows), count);
-      for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[static_cast<std::size_t>(n)]);
+      for (std::int64_t n = 0; n < count; ++n) append(from + n, rows[n]);
     }
   }
   return all;
@@ -204,8 +204,7 @@ void RegisterEmitter::store_block(const Object& o, const Val& v, int first, bool
     run = rows_together(b_, std::move(run));
     const Value left = elements_left(o, first);
     for (std::int64_t n = 0; n < o.row; ++n) {
-      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)),
-                  x = run[static_cast<std::size_t>(n)];
+      const Value at = b_.offset(start, o.dtype, index_number(n * lanes)), x = run[n];
       if (past) b_.store_streaming(at, x, align);
       else b_.store_masked(at, x, b_.tail_mask(lanes, further(left, -n * lanes)));
     }
@@ -226,7 +225,7 @@ void RegisterEmitter::store_block(const Object& o, const Val& v, int first, bool
       const Value inside =
           past ? Value() : b_.compare(Compare::lt, further(lane_, first + l), b_.arg(3));
       b_.store_masked(
-          at, rows[static_cast<std::size_t>(l)],
+          at, rows[l],
           b_.tail_mask(lanes, past ? index_number(count)
                                    : b_.select(inside, index_number(count), index_number(0))));
     }
@@ -245,8 +244,7 @@ Object RegisterEmitter::object_for(std::size_t buffer, const Aval& aval) {
   o.shape = aval.shape;
   if (!form_ || form_.axes[buffer] < 0) return o;
   o.row = 1;
-  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d)
-    o.row *= aval.shape[static_cast<std::size_t>(d)];
+  for (int d = form_.axes[buffer]; d < aval.shape.rank(); ++d) o.row *= aval.shape[d];
   if (form_.axes[buffer] > 0) o.block = o.row;
   if (!form_.side_by_side()) {
     o.pointer = b_.offset(o.pointer, o.dtype, b_.mul(lane_, b_.index(o.row)));

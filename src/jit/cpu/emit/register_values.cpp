@@ -110,9 +110,8 @@ Val RegisterEmitter::leaf(const Equation& e, const Aval& out) {
     } else if (e.op == Op::iota) {
       std::int64_t left = i, inner = 1;
       const int axis = e.as<IotaParams>().axis;
-      for (int d = axis + 1; d < out.shape.rank(); ++d)
-        inner *= out.shape[static_cast<std::size_t>(d)];
-      left = left / inner % out.shape[static_cast<std::size_t>(axis)];
+      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[d];
+      left = left / inner % out.shape[axis];
       all.push_back(number(Scalar(left), out.dtype));
     } else {
       with_type(out.dtype, [&](auto zero) {
@@ -135,7 +134,7 @@ Val RegisterEmitter::reduced(const GraphBody& g, const Equation& e, const Val& x
   Elements sums(static_cast<std::size_t>(to.elements()));
   std::size_t k = 0;
   for (const std::int64_t place : reduced_elements(from.shape, axes)) {
-    Value& sum = sums[static_cast<std::size_t>(place)];
+    Value& sum = sums[place];
     Value next = x[k++];
     // Sums start at +0, which no zero changes.
     if (e.op == Op::reduce_sum && (b_.is_number(next, 0.0) || b_.is_number(next, -0.0))) continue;
@@ -195,8 +194,7 @@ Val RegisterEmitter::running(const GraphBody& g, const Equation& e, const Val& x
     Value so_far = step.op == Op::add && is_float(out.dtype) ? b_.integer(step.dtype, 0) : Value();
     Value lost{};
     for (std::int64_t k = 0; k < runs.length; ++k) {
-      Value& element =
-          all[static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k))];
+      Value& element = all[runs.at(n, p.reverse ? runs.length - 1 - k : k)];
       const Value next = b_.convert(element, step.dtype), before = so_far;
       so_far = so_far ? apply(step.op, step.dtype, {}, {so_far, next}) : next;
       element = b_.convert(so_far, out.dtype);
@@ -244,7 +242,7 @@ Val RegisterEmitter::product(const GraphBody& g, const Equation& e, const Vec<Va
 }
 
 Val RegisterEmitter::concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
-  const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+  const std::size_t axis = e.as<AxisParams>().axis;
   const Shape& shape = g.aval(e.outputs[0]).shape;
   std::int64_t outer = 1;
   for (std::size_t d = 0; d < axis; ++d) outer *= shape[d];
@@ -339,7 +337,7 @@ RegisterEmitter::Target RegisterEmitter::target(const Shape& shape, const Indexe
     if (at.fixed[d] >= 0) place[d] = index_number(at.fixed[d]);
   Target t{};
   for (std::size_t k = 0; k < at.moved.size(); ++k) {
-    const auto d = static_cast<std::size_t>(at.moved[k]);
+    const std::size_t d = at.moved[k];
     const Value start = indices[static_cast<std::size_t>(at.first) + k],
                 moved = clamped(start, at.at_most[k]);
     if (mode == IndexMode::fill) {

@@ -29,12 +29,11 @@ Vec<Value> transposed(IrBuilder& b, Vec<Value> rows, std::int64_t wanted) {
         const bool own = ((l & block) != 0) == upper;
         from.push_back(own ? l : simd_lanes + (l ^ block));
       }
-      next[static_cast<std::size_t>(i)] = b.shuffle(rows[static_cast<std::size_t>(i)],
-                                                    rows[static_cast<std::size_t>(partner)], from);
+      next[i] = b.shuffle(rows[i], rows[partner], from);
     }
     rows = std::move(next);
   }
-  rows.resize(static_cast<std::size_t>(wanted));
+  rows.resize(wanted);
   return rows;
 }
 
@@ -139,8 +138,7 @@ SimdMatrix::SimdMatrix(IrBuilder& b, DType d, int simd_lanes, std::int64_t rows,
       rows_(rows),
       columns_(columns),
       in_registers_(in_registers) {
-  if (in_registers)
-    elements_.assign(static_cast<std::size_t>(rows * columns), b.integer(d, 0, simd_lanes));
+  if (in_registers) elements_.assign(rows * columns, b.integer(d, 0, simd_lanes));
   else memory_ = b.stack_array(d, rows * columns * simd_lanes);
 }
 
@@ -153,13 +151,12 @@ Value SimdMatrix::place(At row, At column) {
 }
 
 Value SimdMatrix::get(At row, At column) {
-  if (in_registers_)
-    return elements_[static_cast<std::size_t>(row.known * columns_ + column.known)];
+  if (in_registers_) return elements_[row.known * columns_ + column.known];
   return b_.load(place(row, column), dtype_, simd_lanes_,
                  static_cast<int>(size_of(dtype_)) * simd_lanes_);
 }
 void SimdMatrix::set(At row, At column, Value x) {
-  if (in_registers_) elements_[static_cast<std::size_t>(row.known * columns_ + column.known)] = x;
+  if (in_registers_) elements_[row.known * columns_ + column.known] = x;
   else b_.store(place(row, column), x, static_cast<int>(size_of(dtype_)) * simd_lanes_);
 }
 
@@ -176,11 +173,9 @@ void SimdMatrix::exchange(std::int64_t row, Value others, std::int64_t left) {
     const Value old = get(row, j), column = b_.index(j * simd_lanes_);
     Value moved = old;
     for (int l = 0; l < simd_lanes_; ++l)
-      moved = b_.insert(
-          moved, l,
-          b_.load(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), dtype_));
+      moved = b_.insert(moved, l, b_.load(b_.offset(starts[l], dtype_, column), dtype_));
     for (int l = 0; l < simd_lanes_; ++l)
-      b_.store(b_.offset(starts[static_cast<std::size_t>(l)], dtype_, column), b_.extract(old, l));
+      b_.store(b_.offset(starts[l], dtype_, column), b_.extract(old, l));
     set(row, j, moved);
   }
 }
@@ -206,8 +201,7 @@ void SimdMatrix::load(Value array, Value first) {
   if (in_registers_ && simd_lanes_ == 1) {
     const Value start = b_.offset(array, dtype_, b_.mul(first, b_.index(all)));
     for (std::int64_t e = 0; e < all; ++e)
-      elements_[static_cast<std::size_t>(e)] =
-          b_.load(b_.offset(start, dtype_, b_.index(e)), dtype_);
+      elements_[e] = b_.load(b_.offset(start, dtype_, b_.index(e)), dtype_);
     return;
   }
   if (in_registers_ && all <= 4) {
@@ -217,7 +211,7 @@ void SimdMatrix::load(Value array, Value first) {
     for (std::int64_t e = 0; e < all; ++e) {
       Vec<int> from;
       for (int l = 0; l < simd_lanes_; ++l) from.push_back(static_cast<int>(e + all * l));
-      elements_[static_cast<std::size_t>(e)] = b_.shuffle(block, block, from);
+      elements_[e] = b_.shuffle(block, block, from);
     }
     return;
   }
@@ -230,7 +224,7 @@ void SimdMatrix::store(Value array, Value first, bool past) {
   if (in_registers_ && simd_lanes_ == 1) {
     const Value start = b_.offset(array, dtype_, b_.mul(first, b_.index(all)));
     for (std::int64_t e = 0; e < all; ++e)
-      b_.store(b_.offset(start, dtype_, b_.index(e)), elements_[static_cast<std::size_t>(e)]);
+      b_.store(b_.offset(start, dtype_, b_.index(e)), elements_[e]);
     return;
   }
   constexpr std::int64_t line = 64;
@@ -240,8 +234,7 @@ void SimdMatrix::store(Value array, Value first, bool past) {
         [&](At from, std::int64_t count) { store_tile(array, first, from, count, true); });
   if (in_registers_ && all <= 4) {
     Value joined = elements_[0];
-    for (std::int64_t e = 1; e < all; ++e)
-      joined = b_.concat_simd_lanes(joined, elements_[static_cast<std::size_t>(e)]);
+    for (std::int64_t e = 1; e < all; ++e) joined = b_.concat_simd_lanes(joined, elements_[e]);
     Vec<int> from;
     for (int l = 0; l < simd_lanes_; ++l)
       for (std::int64_t e = 0; e < all; ++e) from.push_back(static_cast<int>(e * simd_lanes_ + l));
@@ -265,12 +258,11 @@ void SimdMatrix::load_tile(Value array, Value first, At from, std::int64_t count
   }
   rows = transposed(b_, std::move(rows), count);
   for (std::int64_t e = 0; e < count; ++e) {
-    if (in_registers_)
-      elements_[static_cast<std::size_t>(from.known + e)] = rows[static_cast<std::size_t>(e)];
+    if (in_registers_) elements_[from.known + e] = rows[e];
     else
       b_.store(
           b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(simd_lanes_))),
-          rows[static_cast<std::size_t>(e)], static_cast<int>(size_of(dtype_)) * simd_lanes_);
+          rows[e], static_cast<int>(size_of(dtype_)) * simd_lanes_);
   }
 }
 
@@ -282,7 +274,7 @@ void SimdMatrix::store_tile(Value array, Value first, At from, std::int64_t coun
     Vec<Value> rows;
     for (std::int64_t e = done; e < done + simd_lanes_; ++e) {
       if (e >= count) rows.push_back(rows[0]);  // never stored
-      else if (in_registers_) rows.push_back(elements_[static_cast<std::size_t>(from.known + e)]);
+      else if (in_registers_) rows.push_back(elements_[from.known + e]);
       else
         rows.push_back(b_.load(
             b_.offset(memory_, dtype_, b_.mul(b_.add(element, b_.index(e)), b_.index(simd_lanes_))),
@@ -295,7 +287,7 @@ void SimdMatrix::store_tile(Value array, Value first, At from, std::int64_t coun
     std::int64_t done = 0;
     for (const Vec<Value>& square : squares) {
       const Value at = b_.offset(array, dtype_, b_.add(matrix, b_.add(element, b_.index(done))));
-      const Value x = square[static_cast<std::size_t>(l)];
+      const Value x = square[l];
       if (past) b_.store_streaming(at, x, bytes);
       else if (count - done >= simd_lanes_) b_.store(at, x);
       else b_.store_masked(at, x, b_.tail_mask(simd_lanes_, b_.index(count - done)));

@@ -25,7 +25,7 @@ Values KernelEmitter::transposed(Values rows) {
   for (int iteration = 1; iteration < near; iteration *= 2) {
     Values next;
     for (int r = 0; r < n; r += 2) {
-      const auto from = static_cast<std::size_t>(r / near * near + r % near / 2);
+      const std::size_t from = r / near * near + r % near / 2;
       next.push_back(
           b_.shuffle(rows[from], rows[from + static_cast<std::size_t>(near / 2)], first_half));
       next.push_back(
@@ -43,10 +43,9 @@ Values KernelEmitter::transposed(Values rows) {
     }
     for (int r = 0; r < n; ++r) {
       if (r & width) continue;
-      const Value a = rows[static_cast<std::size_t>(r)],
-                  c = rows[static_cast<std::size_t>(r | width)];
-      rows[static_cast<std::size_t>(r)] = b_.shuffle(a, c, low);
-      rows[static_cast<std::size_t>(r | width)] = b_.shuffle(a, c, high);
+      const Value a = rows[r], c = rows[r | width];
+      rows[r] = b_.shuffle(a, c, low);
+      rows[r | width] = b_.shuffle(a, c, high);
     }
   }
   return rows;
@@ -64,8 +63,7 @@ void KernelEmitter::tiles() {
   if (stage_->block_along > 1 || stage_->block_across > 1) return blocks(tiled);
   Values arrays;
   for (int v : tiled)
-    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype,
-                                    std::int64_t{simd_lanes} * simd_lanes));
+    arrays.push_back(b_.stack_array(nest_.values[v].dtype, std::int64_t{simd_lanes} * simd_lanes));
   const Value across_end = upper(across), along_end = upper(along);
   // Blocks of a few tiles: every row that is read and every line that is written is on a page of
   // its own, and the pages in use must stay in the translation buffer; but a line must be long
@@ -108,7 +106,7 @@ void KernelEmitter::tile(const Vec<int>& tiled, const Values& arrays, Value u, V
       values_.enter(across, b_.add(u, c));
       values_.set_mask(mask);
       for (std::size_t k = 0; k < tiled.size(); ++k) {
-        const DType d = nest_.values[static_cast<std::size_t>(tiled[k])].dtype;
+        const DType d = nest_.values[tiled[k]].dtype;
         values_.bind(tiled[k], b_.load(b_.offset(arrays[k], d, b_.mul(c, b_.index(simd_lanes))), d,
                                        simd_lanes));
       }
@@ -142,26 +140,22 @@ void KernelEmitter::transposed_fold() {
   const auto place = [&](Value array, DType d, Value line) {
     return b_.offset(array, d, b_.mul(line, b_.index(simd_lanes)));
   };
-  const auto dtype_of = [&](const NestStore& s) {
-    return nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
-  };
+  const auto dtype_of = [&](const NestStore& s) { return nest_.buffers[s.buffer].dtype; };
   Vec<int> tiled;
   Values arrays, results;
   for (int v : body_.needed) {
     if (!values_.reads_transposed(v, *stage_)) continue;
     tiled.push_back(v);
-    arrays.push_back(b_.stack_array(nest_.values[static_cast<std::size_t>(v)].dtype,
-                                    std::int64_t{simd_lanes} * simd_lanes));
+    arrays.push_back(b_.stack_array(nest_.values[v].dtype, std::int64_t{simd_lanes} * simd_lanes));
   }
   for (int s : body_.stores) {
-    const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+    const NestStore& store = nest_.stores[s];
     results.push_back(values_.writes_transposed(store, *stage_)
                           ? b_.stack_array(dtype_of(store), std::int64_t{simd_lanes} * simd_lanes)
                           : Value{});
   }
   const auto each_store = [&](FunctionRef<void(const NestStore&, Value)> f) {
-    for (std::size_t k = 0; k < results.size(); ++k)
-      f(nest_.stores[static_cast<std::size_t>(body_.stores[k])], results[k]);
+    for (std::size_t k = 0; k < results.size(); ++k) f(nest_.stores[body_.stores[k]], results[k]);
   };
   const Value rows_end = upper(along), end = values_.extent(across);
   b_.for_range(
@@ -176,7 +170,7 @@ void KernelEmitter::transposed_fold() {
           const Values outside = values_.known();
           values_.enter(across, b_.add(u, c));
           for (std::size_t k = 0; k < tiled.size(); ++k) {
-            const DType d = nest_.values[static_cast<std::size_t>(tiled[k])].dtype;
+            const DType d = nest_.values[tiled[k]].dtype;
             values_.bind(tiled[k], b_.load(place(arrays[k], d, c), d, simd_lanes));
           }
           accumulate(states, 0, {});
@@ -225,13 +219,13 @@ void KernelEmitter::transposed_fold() {
 void KernelEmitter::write_tile(const NestStore& store, Value array, Value whole, Value lines,
                                Value columns) {
   const int simd_lanes = values_.simd_lanes();
-  const DType d = moved_as(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype);
+  const DType d = moved_as(nest_.buffers[store.buffer].dtype);
   Values all;
   for (int c = 0; c < simd_lanes; ++c)
     all.push_back(
         b_.load(b_.offset(array, d, b_.index(std::int64_t{c} * simd_lanes)), d, simd_lanes));
   const Values rows = transposed(std::move(all));
-  const auto row = [&](int r) { return rows[static_cast<std::size_t>(r)]; };
+  const auto row = [&](int r) { return rows[r]; };
   const auto whole_rows = [&] {
     for (int r = 0; r < simd_lanes; ++r) b_.store(values_.row_of(store, r), row(r));
     return Values{};
@@ -266,15 +260,14 @@ void KernelEmitter::fill_tile(int tiled, const Laid& to, Value whole, Value line
   };
   values_.prepare_index(tiled);
   const auto rows = [&] { return whole ? b_.if_else(whole, whole_rows, cut_rows) : whole_rows(); };
-  const int mask = nest_.values[static_cast<std::size_t>(tiled)].mask;
+  const int mask = nest_.values[tiled].mask;
   const auto no_rows = [&] {
     return Values(static_cast<std::size_t>(simd_lanes), b_.integer(d, 0, simd_lanes));
   };
   const Values columns_of =
       transposed(mask < 0 ? rows() : b_.if_else(values_.get(mask), rows, no_rows));
   for (int c = 0; c < simd_lanes; ++c)
-    b_.store(b_.offset(to.array, d, b_.index(c * to.pitch)),
-             columns_of[static_cast<std::size_t>(c)]);
+    b_.store(b_.offset(to.array, d, b_.index(c * to.pitch)), columns_of[c]);
 }
 
 }  // namespace vt::detail::cpu

@@ -31,15 +31,14 @@ ValueEmitter::ValueEmitter(IrBuilder& builder, const Nest& nest, const Schedule&
     const NestValue& value = nest.values[v];
     int& ready = ready_stage_[v];
     const auto use = [&](int o) {
-      ready = std::max(ready, ready_stage_[static_cast<std::size_t>(o)]);
-      if (in_iteration_[static_cast<std::size_t>(o)]) in_iteration_[v] = 1;
+      ready = std::max(ready, ready_stage_[o]);
+      if (in_iteration_[o]) in_iteration_[v] = 1;
     };
     for (int o : value.operands) use(o);
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
     if (value.kind == NestValue::Kind::state) in_iteration_[v] = 1;
-    if (value.kind == NestValue::Kind::reduced)
-      ready = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
+    if (value.kind == NestValue::Kind::reduced) ready = nest.reductions[value.argument].stage + 1;
   }
 }
 
@@ -52,10 +51,10 @@ void ValueEmitter::load_arguments() {
   extents_.resize(nest_.loops.size());
   for (std::size_t l = 0; l < nest_.loops.size(); ++l)
     if (nest_.loops[l].runtime) extents_[l] = take(DType::i64);
-  scalars_.resize(static_cast<std::size_t>(nest_.arguments));
+  scalars_.resize(nest_.arguments);
   Vec<DType> dtypes(scalars_.size(), DType::i64);
   for (const NestValue& v : nest_.values)
-    if (v.kind == NestValue::Kind::argument) dtypes[static_cast<std::size_t>(v.argument)] = v.dtype;
+    if (v.kind == NestValue::Kind::argument) dtypes[v.argument] = v.dtype;
   for (std::size_t a = 0; a < scalars_.size(); ++a) {
     const DType d = dtypes[a];
     // 16-bit floats come as the f32 of the same value; integers as 64 bits.
@@ -86,19 +85,19 @@ Value ValueEmitter::iterations(std::int64_t x, int loop) {
 }
 
 Value ValueEmitter::extent(int loop) {
-  const auto k = static_cast<std::size_t>(loop);
+  const std::size_t k = loop;
   const NestLoop& l = nest_.loops[k];
   if (l.block_of < 0) return l.runtime ? extents_[k] : iterations(l.extent, loop);
   const Value total = l.runtime ? extents_[k] : iterations(l.total, loop);
   const Value block = iterations(l.block, l.block_of);
-  const Value done = b_.mul(positions_[static_cast<std::size_t>(l.block_of)], block);
+  const Value done = b_.mul(positions_[l.block_of], block);
   return b_.min(block, b_.sub(total, done));
 }
 
 void ValueEmitter::set_vector_loop(int loop) { vector_loop_ = loop; }
 
 void ValueEmitter::enter(int loop, Value position) {
-  positions_[static_cast<std::size_t>(loop)] = position;
+  positions_[loop] = position;
   open_ |= std::uint64_t{1} << loop;
 }
 void ValueEmitter::leave(int loop) { open_ &= ~(std::uint64_t{1} << loop); }
@@ -111,7 +110,7 @@ void ValueEmitter::bind_result(int reduction, Value v) {
 
 void ValueEmitter::hoist(const Vec<int>& values) {
   for (int id : values) {
-    const auto k = static_cast<std::size_t>(id);
+    const std::size_t k = id;
     const NestValue::Kind kind = nest_.values[k].kind;
     if (known_[k] || in_iteration_[k] || (dependences_[k] & ~open_) != 0 ||
         ready_stage_[k] > stages_done_)
@@ -122,7 +121,7 @@ void ValueEmitter::hoist(const Vec<int>& values) {
 }
 
 Value ValueEmitter::get(int value) {
-  const auto k = static_cast<std::size_t>(value);
+  const std::size_t k = value;
   if (known_[k]) return known_[k];
   const Value v = emit(value);
   return known_[k] = v;
@@ -131,11 +130,11 @@ Value ValueEmitter::get(int value) {
 Value ValueEmitter::get_simd_lanes(int value) { return widen(get(value)); }
 
 Value ValueEmitter::emit(int id) {
-  const NestValue& v = nest_.values[static_cast<std::size_t>(id)];
+  const NestValue& v = nest_.values[id];
   b_.at(v.where);
   switch (v.kind) {
     case NestValue::Kind::literal: return nest_values::literal(b_, v.literal);
-    case NestValue::Kind::argument: return scalars_[static_cast<std::size_t>(v.argument)];
+    case NestValue::Kind::argument: return scalars_[v.argument];
     case NestValue::Kind::index: return emit_index_value(v);
     case NestValue::Kind::in_range: return emit_in_range(v);
     case NestValue::Kind::load: return emit_load(v);
@@ -199,7 +198,7 @@ Value ValueEmitter::scalar_index(IndexId e, bool skip_varying) {
     const IndexAtom& a = nest_.indices.atom(t.atom);
     Value x{};
     switch (a.kind) {
-      case IndexAtom::Kind::loop: x = positions_[static_cast<std::size_t>(a.id)]; break;
+      case IndexAtom::Kind::loop: x = positions_[a.id]; break;
       case IndexAtom::Kind::value: x = b_.convert(get(a.id), DType::i64); break;
       default: {
         const Value inner = scalar_index(a.of, false);
@@ -243,7 +242,7 @@ Value ValueEmitter::simd_lane_indices(IndexId e, Value* base) {
     Value x{};
     switch (a.kind) {
       case IndexAtom::Kind::loop:
-        *base = b_.add(*base, b_.mul(positions_[static_cast<std::size_t>(a.id)], number(t.factor)));
+        *base = b_.add(*base, b_.mul(positions_[a.id], number(t.factor)));
         x = b_.iota(d, simd_lanes);
         break;
       case IndexAtom::Kind::value: x = b_.convert(get_simd_lanes(a.id), d); break;
@@ -301,7 +300,7 @@ Value ValueEmitter::emit_in_range(const NestValue& v) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
-Value ValueEmitter::pointer(int buffer) { return pointers_[static_cast<std::size_t>(buffer)]; }
+Value ValueEmitter::pointer(int buffer) { return pointers_[buffer]; }
 
 Value ValueEmitter::with_tail(Value mask) {
   if (!mask_) return mask ? widen(mask) : mask;
@@ -314,7 +313,7 @@ Value ValueEmitter::with_tail(Value mask) {
 /// find out that no SIMD lane asks for it. `fixed` stays true if it is the same for all vectors of
 /// a row.
 Value ValueEmitter::keeps_near(const NestValue& load, int mask, bool& fixed) {
-  const NestValue& m = nest_.values[static_cast<std::size_t>(mask)];
+  const NestValue& m = nest_.values[mask];
   if (m.kind == NestValue::Kind::op && m.op == Op::and_) {
     const Value a = keeps_near(load, m.operands[0], fixed),
                 b = keeps_near(load, m.operands[1], fixed);
@@ -362,9 +361,7 @@ Value ValueEmitter::emit_load(const NestValue& v) {
     if (near && fixed && along) {  // chosen before the loop over the row begins
       const Value row =
           b_.select(near, b_.offset(base, v.dtype, scalar_index(v.index, true)), base);
-      return b_.load_masked(
-          b_.offset(row, v.dtype, positions_[static_cast<std::size_t>(vector_loop_)]), v.dtype,
-          wanted);
+      return b_.load_masked(b_.offset(row, v.dtype, positions_[vector_loop_]), v.dtype, wanted);
     }
     Value at = b_.offset(base, v.dtype, scalar_index(v.index, false));
     if (near) at = b_.select(near, at, base);
@@ -378,7 +375,7 @@ Value ValueEmitter::emit_load(const NestValue& v) {
 }
 
 Value ValueEmitter::row_pointer(int value, int simd_lane, std::int64_t further) {
-  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
+  const NestValue& v = nest_.values[value];
   const std::int64_t step = nest_.indices.factor_of_loop(v.index, vector_loop_);
   return b_.offset(pointer(v.buffer), v.dtype,
                    b_.add(scalar_index(v.index, false), b_.index(step * simd_lane + further)));
@@ -401,7 +398,7 @@ Value ValueEmitter::load_row(int value, int simd_lane, DType d, Value mask, Valu
 
 Value ValueEmitter::row_of(const NestStore& s, int simd_lane) {
   const std::int64_t step = nest_.indices.factor_of_loop(s.index, vector_loop_);
-  return b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
+  return b_.offset(pointer(s.buffer), nest_.buffers[s.buffer].dtype,
                    b_.add(scalar_index(s.index, false), b_.index(step * simd_lane)));
 }
 
@@ -410,7 +407,7 @@ void ValueEmitter::fetch_row(int value, int simd_lane, std::int64_t further, boo
 }
 
 void ValueEmitter::fetch_iteration(int value, int loop) {
-  const NestValue& v = nest_.values[static_cast<std::size_t>(value)];
+  const NestValue& v = nest_.values[value];
   if (v.kind != NestValue::Kind::load || v.mask >= 0 ||
       nest_.indices.loop_inside_division(v.index, loop))
     return;
@@ -439,7 +436,7 @@ int ValueEmitter::store_alignment(const NestStore& s, DType d) const {
 
 void ValueEmitter::store(const NestStore& s, bool stream) {
   if (s.update != Op::input) return update(s);
-  const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  const DType d = nest_.buffers[s.buffer].dtype;
   const SimdStep step = vector_loop_ < 0
                             ? SimdStep{true, 0}
                             : simd_step(nest_, s.index, vector_loop_, simd_lanes(), dependences_);
@@ -470,9 +467,8 @@ bool ValueEmitter::store_interleaved(const NestStore& s) {
   Vec<Value> xs;
   for (const NestStore* part : all) xs.push_back(get_simd_lanes(part->value));
   b_.store_interleaved(
-      b_.offset(pointer(s.buffer), nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype,
-                scalar_index(s.index, false)),
-      xs, mask_);
+      b_.offset(pointer(s.buffer), nest_.buffers[s.buffer].dtype, scalar_index(s.index, false)), xs,
+      mask_);
   return true;
 }
 
@@ -480,14 +476,14 @@ bool ValueEmitter::store_interleaved(const NestStore& s) {
 void ValueEmitter::at_simd_lane(int simd_lane, FunctionRef<void()> body) {
   const Vec<Value> vectors = known_;
   const int loop = vector_loop_;
-  const Value position = positions_[static_cast<std::size_t>(loop)], mask = mask_;
+  const Value position = positions_[loop], mask = mask_;
   for (std::size_t v = 0; v < known_.size(); ++v)
     if (dependences_[v] >> loop & 1) known_[v] = {};
   vector_loop_ = -1;
   mask_ = {};
-  positions_[static_cast<std::size_t>(loop)] = b_.add(position, b_.index(simd_lane));
+  positions_[loop] = b_.add(position, b_.index(simd_lane));
   body();
-  positions_[static_cast<std::size_t>(loop)] = position;
+  positions_[loop] = position;
   mask_ = mask;
   vector_loop_ = loop;
   known_ = vectors;
@@ -515,7 +511,7 @@ void ValueEmitter::update_one_by_one(const NestStore& s, FunctionRef<void()> wri
 }
 
 void ValueEmitter::update(const NestStore& s) {
-  const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  const DType d = nest_.buffers[s.buffer].dtype;
   const auto combined = [&](Value old, Value x) {
     if (s.update == Op::select) return x;
     const Value operands[] = {old, x};
@@ -578,7 +574,7 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
     for (const NestStore& s : nest.stores)
       if (s.stage == static_cast<int>(k)) {
         add_roots(nest, s, roots);
-        look(s.index, loop, nest.buffers[static_cast<std::size_t>(s.buffer)].dtype,
+        look(s.index, loop, nest.buffers[s.buffer].dtype,
              !interleaved_with(nest, s, loop, schedule.simd_lanes, dependences).empty() ||
                  (schedule.stages[k].mode == StageSchedule::Mode::vertical && !s.after &&
                   lies_transposed(nest, s.index, schedule.stages[k], schedule.simd_lanes,
@@ -587,11 +583,10 @@ AccessCounts count_accesses(const Nest& nest, const Schedule& schedule) {
     for (const NestReduction& r : nest.reductions)
       if (r.stage == static_cast<int>(k)) add_roots(r, roots);
     for (int v : needed_values(nest, roots))
-      if (nest.values[static_cast<std::size_t>(v)].kind == NestValue::Kind::load)
-        look(nest.values[static_cast<std::size_t>(v)].index, loop,
-             nest.values[static_cast<std::size_t>(v)].dtype,
-             vt::detail::reads_transposed(nest, nest.values[static_cast<std::size_t>(v)],
-                                          schedule.stages[k], schedule.simd_lanes, dependences));
+      if (nest.values[v].kind == NestValue::Kind::load)
+        look(nest.values[v].index, loop, nest.values[v].dtype,
+             vt::detail::reads_transposed(nest, nest.values[v], schedule.stages[k],
+                                          schedule.simd_lanes, dependences));
   }
   return counts;
 }

@@ -42,7 +42,7 @@ State& state() {
 }
 
 std::size_t page() {
-  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  static const std::size_t size = ::sysconf(_SC_PAGESIZE);
   return size;
 }
 

@@ -433,7 +433,7 @@ void IrBuilder::assume(Value condition) {
 
 LLVMValueRef IrBuilder::repeat_constant(LLVMValueRef scalar, int simd_lanes) {
   if (simd_lanes == 1) return scalar;
-  Vec<LLVMValueRef> all(static_cast<std::size_t>(simd_lanes), scalar);
+  Vec<LLVMValueRef> all(simd_lanes, scalar);
   return llvm_.ConstVector(all.data(), static_cast<unsigned>(simd_lanes));
 }
 
@@ -520,8 +520,7 @@ Value IrBuilder::shuffle(Value a, Value b, std::span<const int> simd_lanes) {
   if (a.simd_lanes == 1) {  // scalars have no shuffle instruction
     Value r = wrap(llvm_.GetPoison(register_type(a.dtype, count)), a.dtype, count);
     for (int k = 0; k < count; ++k)
-      if (simd_lanes[static_cast<std::size_t>(k)] >= 0)
-        r = insert(r, k, simd_lanes[static_cast<std::size_t>(k)] == 0 ? a : b);
+      if (simd_lanes[k] >= 0) r = insert(r, k, simd_lanes[k] == 0 ? a : b);
     return r;
   }
   Vec<LLVMValueRef> mask;

@@ -96,7 +96,7 @@ class IrBuilder {
   /// Opens an exported `void name(params…)` and puts the insertion point at its start. Close it
   /// with `end_function`.
   void begin_function(const std::string& name, const Vec<Param>& params);
-  Value arg(int i) const { return args_[static_cast<std::size_t>(i)]; }
+  Value arg(int i) const { return args_[i]; }
   void end_function();  ///< emits `return`
   /// From here on to the function's end number(x) is an element of `array`, of i64, the first one
   /// at `first`.

@@ -31,11 +31,11 @@ void IrBuilder::declare_buffers(int count) {
   alias_scopes_.clear();
   noalias_scopes_.clear();
   for (int k = 0; k < count; ++k) {
-    alias_scopes_.push_back(llvm_.MetadataAsValue(
-        context_, llvm_.MDNodeInContext2(context_, &scopes[static_cast<std::size_t>(k)], 1)));
+    alias_scopes_.push_back(
+        llvm_.MetadataAsValue(context_, llvm_.MDNodeInContext2(context_, &scopes[k], 1)));
     Vec<LLVMMetadataRef> others;
     for (int j = 0; j < count; ++j)
-      if (j != k) others.push_back(scopes[static_cast<std::size_t>(j)]);
+      if (j != k) others.push_back(scopes[j]);
     noalias_scopes_.push_back(llvm_.MetadataAsValue(
         context_, llvm_.MDNodeInContext2(context_, others.data(), others.size())));
   }
@@ -49,7 +49,7 @@ Value IrBuilder::with_buffer(Value pointer, int buffer) const {
 
 LLVMValueRef IrBuilder::mark_access(LLVMValueRef instruction, int buffer) {
   if (buffer >= 0 && buffer < static_cast<int>(alias_scopes_.size())) {
-    const auto k = static_cast<std::size_t>(buffer);
+    const std::size_t k = buffer;
     llvm_.SetMetadata(instruction, llvm_.GetMDKindIDInContext(context_, "alias.scope", 11),
                       alias_scopes_[k]);
     if (alias_scopes_.size() > 1)

@@ -88,8 +88,7 @@ class Convolution : public Matmul {
     const auto iteration = [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * loops_.n, last = end * loops_.n;
       convert_elements(at_element(sums->data, first, s_.accumulate), s_.accumulate,
-                       at_element(c, first, s_.result), s_.result,
-                       static_cast<std::size_t>(last - first));
+                       at_element(c, first, s_.result), s_.result, last - first);
       done(begin, end);
     };
     if (s_.rows_in_order) return all(a, b, sums->data, RowsDone(iteration, done.group()));
@@ -118,7 +117,7 @@ class Convolution : public Matmul {
 
  private:
   BufferRef room(std::int64_t elements, const char* what) const {
-    return allocate(static_cast<std::size_t>(elements * size()), what);
+    return allocate(elements * size(), what);
   }
   // Elements that a way of running needs; what each of its threads does is there as often as there
   // may be threads.
@@ -182,8 +181,7 @@ class Convolution : public Matmul {
   void edge(const char* image, char* to, std::size_t level = 0, std::int64_t begin = 0,
             std::int64_t end = -1) const {
     if (level == s_.windows.size())
-      return convert_elements(image, s_.a_dtype, to, s_.accumulate,
-                              static_cast<std::size_t>(s_.inner));
+      return convert_elements(image, s_.a_dtype, to, s_.accumulate, s_.inner);
     const ConvWindow& w = s_.windows[level];
     const std::int64_t extent = end < 0 ? loops_.extents[level] : end;
     // Elements n with begin ≤ n · dilation + low < extent.
@@ -196,7 +194,7 @@ class Convolution : public Matmul {
     if (level + 1 == s_.windows.size() && w.lhs_dilation == 1 && w.a == s_.inner)
       return convert_elements(at_element(image, first * w.a, s_.a_dtype), s_.a_dtype,
                               to + start * s_.inner * size(), s_.accumulate,
-                              static_cast<std::size_t>((last - first) * s_.inner));
+                              (last - first) * s_.inner);
     for (std::int64_t n = first; n < last; ++n)
       edge(at_element(image, n * w.a, s_.a_dtype),
            to + (start + (n - first) * w.lhs_dilation) * loops_.distances[level] * size(),
@@ -361,7 +359,7 @@ class Convolution : public Matmul {
                       for (std::int64_t i = from; i < to; ++i)
                         convert_elements(image_of(a, i, 0), s_.a_dtype,
                                          static_cast<char*>(all->data) + i * distance * size(),
-                                         s_.accumulate, static_cast<std::size_t>(image));
+                                         s_.accumulate, image);
                     });
     return all;
   }
@@ -455,7 +453,7 @@ class Convolution : public Matmul {
     parallel_ranges(images * slices, std::max<std::int64_t>(least_copied / slice, 1),
                     [&](std::int64_t from, std::int64_t to) {
                       std::memset(static_cast<char*>(all->data) + from * slice * size(), 0,
-                                  static_cast<std::size_t>((to - from) * slice * size()));
+                                  (to - from) * slice * size());
                       for (std::int64_t i = from; i < to;) {
                         const std::int64_t n = i / slices, begin = i % slices,
                                            end = std::min(slices, begin + to - i);
@@ -488,7 +486,7 @@ class Convolution : public Matmul {
             for (std::int64_t k = 0; k < height; ++k)
               convert_elements(image_of(a, item + k, iteration), s_.a_dtype,
                                static_cast<char*>(own->data) + k * distance * size(), s_.accumulate,
-                               static_cast<std::size_t>(image));
+                               image);
             block = static_cast<const char*>(own->data);
           }
           for (std::int64_t part = 0; part < parts_; ++part)

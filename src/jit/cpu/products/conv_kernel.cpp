@@ -54,7 +54,7 @@ class Loops {
   }
 
  private:
-  std::int64_t& number(int i) { return numbers_[static_cast<std::size_t>(i)]; }
+  std::int64_t& number(int i) { return numbers_[i]; }
   void set_level(std::size_t level, std::int64_t iterations, std::int64_t a, std::int64_t panel) {
     const std::size_t at = ConvNumbers::levels + 3 * level;
     if (numbers_.size() < at + 3) numbers_.resize(at + 3, 0);
@@ -104,7 +104,7 @@ class Loops {
     for (std::size_t d = 0; d < k_.depth.size(); ++d) {
       const ConvLoops::Depth& level = k_.depth[d];
       if (level.window < 0) continue;
-      const auto w = static_cast<std::size_t>(level.window);
+      const std::size_t w = level.window;
       const std::size_t at = ConvNumbers::levels + 3 * d;
       numbers_[at] = (to_[w] - from_[w]) * level.scale;
       a += first_[w];
@@ -200,7 +200,7 @@ double ConvKernel::cost() const {
   for (std::size_t d = 0; d < depth.size(); ++d) {
     double places = static_cast<double>(depth[d].extent);
     if (depth[d].window >= 0) {
-      const ConvLoops::Range& r = ranges[static_cast<std::size_t>(depth[d].window)];
+      const ConvLoops::Range& r = ranges[depth[d].window];
       double sum = 0;
       for (std::int64_t o = 0; o < r.out; ++o)
         sum += static_cast<double>(std::max<std::int64_t>(r.to(o) - r.from(o), 0));

@@ -42,12 +42,11 @@ class Phases : public Matmul {
            const PackedOperands&) const override {
     const auto size = static_cast<std::int64_t>(size_of(accumulate_));
     BufferRef sums;
-    if (own_sums(done))
-      sums = allocate(static_cast<std::size_t>(elements_ * size), "vt::conv: sums");
+    if (own_sums(done)) sums = allocate(elements_ * size, "vt::conv: sums");
     char* const to = static_cast<char*>(sums ? sums->data : c);
     if (gaps_)
       parallel_ranges(elements_, most_elements, [&](std::int64_t from, std::int64_t end) {
-        std::memset(to + from * size, 0, static_cast<std::size_t>((end - from) * size));
+        std::memset(to + from * size, 0, (end - from) * size);
       });
     for (const auto& phase : phases_) phase->run(a, b, to);
     if (!done && result_ == accumulate_) return;
@@ -60,7 +59,7 @@ class Phases : public Matmul {
             convert_elements(
                 to + first * size, accumulate_,
                 static_cast<char*>(c) + first * static_cast<std::int64_t>(size_of(result_)),
-                result_, static_cast<std::size_t>(last - first));
+                result_, last - first);
           done(first / columns_, last / columns_, done.alone() ? to + first * size : nullptr);
         });
   }
@@ -69,7 +68,7 @@ class Phases : public Matmul {
   std::size_t scratch_bytes(const RowsDone& done, bool, bool) const override {
     std::size_t most = 0;
     for (const auto& phase : phases_) most = std::max(most, phase->scratch_bytes({}, false, false));
-    return most + (own_sums(done) ? static_cast<std::size_t>(elements_) * size_of(accumulate_) : 0);
+    return most + (own_sums(done) ? elements_ * size_of(accumulate_) : 0);
   }
 
   std::string describe() const override {

@@ -63,7 +63,7 @@ class ConvTileEmitter {
   Value number(int i) { return b_.load(b_.offset(b_.arg(3), i64, b_.index(i)), i64); }
   Value moved(Value p, Value i) { return b_.offset(p, t_.accumulate, i); }
   Vec<Value> zeros() {
-    return Vec<Value>(static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors),
+    return Vec<Value>(t_.outer * t_.inner * t_.vectors,
                       b_.integer(t_.accumulate, 0, t_.simd_lanes));
   }
 
@@ -107,8 +107,7 @@ class ConvTileEmitter {
   // Step k from where the pointers of the state are, which stay.
   void step(Vec<Value>& state, const Level& l, int k) {
     const std::size_t sums = static_cast<std::size_t>(t_.outer * t_.inner * t_.vectors);
-    const int bytes =
-        static_cast<int>(static_cast<std::size_t>(t_.simd_lanes) * size_of(t_.accumulate));
+    const int bytes = static_cast<int>(t_.simd_lanes * size_of(t_.accumulate));
     const Value panel = moved(state.back(), b_.index(k * t_.panel));
     Vec<Value> factors;
     for (int v = 0; v < t_.vectors; ++v)
@@ -118,8 +117,7 @@ class ConvTileEmitter {
     for (int o = 0; o < t_.outer; ++o)
       for (int r = 0; r < t_.inner; ++r) {
         const Value row =
-            moved(moved(state[pointer], rows_[static_cast<std::size_t>(r % per_pointer_)]),
-                  b_.mul(l.a, b_.index(k)));
+            moved(moved(state[pointer], rows_[r % per_pointer_]), b_.mul(l.a, b_.index(k)));
         if ((r + 1) % per_pointer_ == 0 || r + 1 == t_.inner) ++pointer;
         const Value x =
             t_.by_simd_lanes ? Value{} : b_.splat(b_.load(row, t_.accumulate), t_.simd_lanes);
@@ -127,7 +125,7 @@ class ConvTileEmitter {
           const Value mine = t_.by_simd_lanes ? b_.load(moved(row, b_.index(v * t_.simd_lanes)),
                                                         t_.accumulate, t_.simd_lanes)
                                               : x;
-          state[i] = b_.mul_add(mine, factors[static_cast<std::size_t>(v)], state[i]);
+          state[i] = b_.mul_add(mine, factors[v], state[i]);
         }
       }
   }
@@ -153,16 +151,15 @@ class ConvTileEmitter {
       for (std::size_t i = 0; add && i < sums.size(); ++i) {
         const int v = static_cast<int>(i) % t_.vectors;
         const Value from = place(i / static_cast<std::size_t>(t_.vectors), v);
-        const Value earlier =
-            whole ? b_.load(from, t_.accumulate, t_.simd_lanes)
-                  : b_.load_masked(from, t_.accumulate, masks[static_cast<std::size_t>(v)]);
+        const Value earlier = whole ? b_.load(from, t_.accumulate, t_.simd_lanes)
+                                    : b_.load_masked(from, t_.accumulate, masks[v]);
         results[i] = b_.add(earlier, sums[i]);
       }
       for (std::size_t i = 0; i < sums.size(); ++i) {
         const int v = static_cast<int>(i) % t_.vectors;
         const Value to = place(i / static_cast<std::size_t>(t_.vectors), v);
         if (whole) b_.store(to, results[i]);
-        else b_.store_masked(to, results[i], masks[static_cast<std::size_t>(v)]);
+        else b_.store_masked(to, results[i], masks[v]);
       }
       return Vec<Value>{};
     };

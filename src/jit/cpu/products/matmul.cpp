@@ -173,9 +173,7 @@ class Direct : public Matmul {
 
  private:
   std::int64_t copies() const { return s_.b_batch == 0 || s_.batch == 1 ? 1 : s_.batch; }
-  std::size_t one_in_row_order() const {
-    return static_cast<std::size_t>(s_.n * s_.k) * size_of(s_.b_dtype);
-  }
+  std::size_t one_in_row_order() const { return s_.n * s_.k * size_of(s_.b_dtype); }
   std::size_t row_order_bytes() const {
     return repacks_ ? static_cast<std::size_t>(copies()) * one_in_row_order() : 0;
   }
@@ -252,8 +250,7 @@ class Direct : public Matmul {
 class Zero : public Matmul {
  public:
   explicit Zero(const MatmulSpec& s)
-      : rows_(s.batch * s.m),
-        bytes_(static_cast<std::size_t>(s.batch * s.m * s.n) * size_of(s.result)) {}
+      : rows_(s.batch * s.m), bytes_(s.batch * s.m * s.n * size_of(s.result)) {}
   void run(const void*, const void*, void* c, const RowsDone& done,
            const PackedOperands&) const override {
     std::memset(c, 0, bytes_);

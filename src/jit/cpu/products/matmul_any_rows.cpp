@@ -77,7 +77,7 @@ class AnyRows final : public Matmul {
  private:
   std::int64_t panels() const { return (s_.n + tile_.columns() - 1) / tile_.columns(); }
   std::size_t panel_bytes() const {
-    return static_cast<std::size_t>(panels() * tile_.columns() * s_.k) * size_of(s_.accumulate);
+    return panels() * tile_.columns() * s_.k * size_of(s_.accumulate);
   }
   BufferRef in_panels(const void* b) const {
     const std::int64_t width = tile_.columns();

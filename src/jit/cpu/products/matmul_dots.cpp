@@ -128,9 +128,7 @@ class DotsEmitter {
     while (rows * columns * streams < least_sums && streams < 4) streams *= 2;
     const std::int64_t step = static_cast<std::int64_t>(simd_lanes_) * streams,
                        whole = s_.k / step * step;
-    const auto cell = [&](int r, int n, int u) {
-      return static_cast<std::size_t>((r * columns + n) * streams + u);
-    };
+    const auto cell = [&](int r, int n, int u) { return (r * columns + n) * streams + u; };
     const auto load = [&](Value line, DType d, Value k, Value mask) {
       const Value at = b_.offset(line, d, k);
       return b_.convert(mask ? b_.load_masked(at, d, mask) : b_.load(at, d, simd_lanes_),
@@ -145,13 +143,11 @@ class DotsEmitter {
         const Value left =
             load(b_.offset(a, s_.a_dtype, b_.index(r * s_.a_row)), s_.a_dtype, k, mask);
         for (int n = 0; n < columns; ++n)
-          sums[cell(r, n, u)] =
-              b_.mul_add(left, right[static_cast<std::size_t>(n)], sums[cell(r, n, u)]);
+          sums[cell(r, n, u)] = b_.mul_add(left, right[n], sums[cell(r, n, u)]);
       }
       return sums;
     };
-    Vec<Value> acc(static_cast<std::size_t>(rows * columns * streams),
-                   b_.integer(s_.accumulate, 0, simd_lanes_));
+    Vec<Value> acc(rows * columns * streams, b_.integer(s_.accumulate, 0, simd_lanes_));
     if (whole > 0)
       acc = b_.loop(
           b_.index(0), b_.index(whole), step, acc,
@@ -295,9 +291,7 @@ class Dots final : public Matmul {
   static bool by_columns(const MatmulSpec& s) {
     return s.batch == 1 && s.m <= few_rows && s.m < s.n;
   }
-  std::size_t bytes(std::int64_t lines, DType d) const {
-    return static_cast<std::size_t>(lines * s_.k) * size_of(d);
-  }
+  std::size_t bytes(std::int64_t lines, DType d) const { return lines * s_.k * size_of(d); }
 
   static std::shared_ptr<const Code> turn_code(DType d, std::int64_t lines, std::int64_t step,
                                                bool hurry) {

@@ -201,7 +201,7 @@ class DirectProduct {
       for (int v = 0; v < vectors; ++v) {
         const Value at =
             b_.offset(c, s_.result, b_.index(r * s_.n + static_cast<std::int64_t>(v) * simd_lanes));
-        const Value x = b_.convert(acc[static_cast<std::size_t>(r * vectors + v)], s_.result);
+        const Value x = b_.convert(acc[r * vectors + v], s_.result);
         if (partial && v == vectors - 1) b_.store_masked(at, x, mask);
         else b_.store(at, x);
       }

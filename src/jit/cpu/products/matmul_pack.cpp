@@ -31,7 +31,7 @@ Vec<Value> transposed(IrBuilder& b, Vec<Value> rows) {
     }
     for (int i = 0; i < n; ++i) {
       if ((i / half) % 2) continue;
-      Value &p = rows[static_cast<std::size_t>(i)], &q = rows[static_cast<std::size_t>(i + half)];
+      Value &p = rows[i], &q = rows[i + half];
       const Value first = b.shuffle(p, q, low);
       q = b.shuffle(p, q, high);
       p = first;
@@ -94,8 +94,8 @@ class Packer {
         rows = transposed(b_, std::move(rows));
         for (int i = 0; i < simd_lanes_; ++i) {
           const Value at = place(line, b_.add(k, b_.index(i)));
-          if (mask) b_.store_masked(at, rows[static_cast<std::size_t>(i)], mask);
-          else b_.store(at, rows[static_cast<std::size_t>(i)]);
+          if (mask) b_.store_masked(at, rows[i], mask);
+          else b_.store(at, rows[i]);
         }
       });
     });

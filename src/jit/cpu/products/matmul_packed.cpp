@@ -302,15 +302,9 @@ class PackedMatmul final : public Matmul, public RowBlocks {
   }
   std::int64_t matrices_of_b() const { return s_.b_batch ? s_.batch : 1; }
   std::int64_t strip_bytes() const { return shape_.padded_rows() * depth_ * size_; }
-  std::size_t b_bytes(std::int64_t k) const {
-    return static_cast<std::size_t>(panels_ * shape_.columns() * k * size_);
-  }
-  std::size_t a_bytes() const {
-    return static_cast<std::size_t>(strips_ * shape_.padded_rows() * s_.k * size_);
-  }
-  std::size_t block_bytes(const Blocking& b) const {
-    return static_cast<std::size_t>(b.blocks.most() * strip_bytes());
-  }
+  std::size_t b_bytes(std::int64_t k) const { return panels_ * shape_.columns() * k * size_; }
+  std::size_t a_bytes() const { return strips_ * shape_.padded_rows() * s_.k * size_; }
+  std::size_t block_bytes(const Blocking& b) const { return b.blocks.most() * strip_bytes(); }
   std::size_t sums_bytes(const Blocking& b) const {
     return separate_sums() ? static_cast<std::size_t>(b.blocks.most() * shape_.rows *
                                                       b.groups.most() * shape_.columns() * size_)
@@ -372,9 +366,7 @@ class PackedMatmul final : public Matmul, public RowBlocks {
     for (std::int64_t piece; (piece = job.pieces.take(worker)) >= 0;) {
       const std::int64_t block = piece / job.groups.parts;
       multiply(job, worker, block, piece % job.groups.parts);
-      if (job.left[static_cast<std::size_t>(block)].fetch_sub(1, std::memory_order_acq_rel) > 1 ||
-          job.last < s_.k)
-        continue;
+      if (job.left[block].fetch_sub(1, std::memory_order_acq_rel) > 1 || job.last < s_.k) continue;
       (*job.done)(job.first_row + first_row(job, block), job.first_row + first_row(job, block + 1));
     }
   }

@@ -73,7 +73,7 @@ class SplitMatmul final : public Matmul {
     done(0, s_.m);
   }
   std::size_t scratch_bytes(const RowsDone&, bool, bool) const override {
-    const auto together = static_cast<std::size_t>(std::min<std::int64_t>(parts_, thread_count()));
+    const std::size_t together = std::min<std::int64_t>(parts_, thread_count());
     return partial_bytes() + together * std::max(part_->scratch_bytes(), last_->scratch_bytes());
   }
   std::string describe() const override {
@@ -83,9 +83,7 @@ class SplitMatmul final : public Matmul {
  private:
   static constexpr double as_f64 = 1;
   static constexpr float as_f32 = 1;
-  std::size_t partial_bytes() const {
-    return static_cast<std::size_t>(parts_ * s_.m * s_.n) * size_of(s_.accumulate);
-  }
+  std::size_t partial_bytes() const { return parts_ * s_.m * s_.n * size_of(s_.accumulate); }
 
   MatmulSpec s_;
   std::int64_t depth_, parts_;

@@ -16,13 +16,13 @@ Vec<Value> one_step(IrBuilder& b, const TileShape& t, DType accumulate, const Ve
                     const LoadA& load_a, const LoadB& load_b, Value k) {
   const auto factor = [&](Value x) { return t.group > 1 ? x : b.convert(x, accumulate); };
   Vec<Value> next(acc.size());
-  Vec<Value> column(static_cast<std::size_t>(t.vectors));
-  for (int v = 0; v < t.vectors; ++v) column[static_cast<std::size_t>(v)] = factor(load_b(v, k));
+  Vec<Value> column(t.vectors);
+  for (int v = 0; v < t.vectors; ++v) column[v] = factor(load_b(v, k));
   for (int r = 0; r < t.rows; ++r) {
     const Value x = b.splat(factor(load_a(r, k)), t.simd_lanes);
     for (int v = 0; v < t.vectors; ++v) {
-      const auto i = static_cast<std::size_t>(r * t.vectors + v);
-      const Value y = column[static_cast<std::size_t>(v)];
+      const std::size_t i = r * t.vectors + v;
+      const Value y = column[v];
       next[i] = t.group > 1 ? b.dot_groups(acc[i], x, y) : b.mul_add(x, y, acc[i]);
     }
   }
@@ -34,7 +34,7 @@ Vec<Value> sum_tile(IrBuilder& b, const TileShape& t, DType accumulate, Value de
                     std::int64_t constant_depth, const LoadA& load_a, const LoadB& load_b,
                     Vec<Value> start) {
   Vec<Value> acc = std::move(start);
-  acc.resize(static_cast<std::size_t>(t.rows * t.vectors), b.integer(accumulate, 0, t.simd_lanes));
+  acc.resize(t.rows * t.vectors, b.integer(accumulate, 0, t.simd_lanes));
   if (constant_depth >= 0 && constant_depth * t.rows * t.vectors <= 256) {
     for (std::int64_t k = 0; k < constant_depth; ++k)
       acc = one_step(b, t, accumulate, acc, load_a, load_b, b.index(k));
@@ -93,8 +93,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   TileShape tile = shape;
   tile.rows = rows + shifted;
   const DType factors = shape.group > 1 ? i32 : sum;
-  const int vector_bytes =
-      static_cast<int>(static_cast<std::size_t>(shape.simd_lanes) * size_of(sum));
+  const int vector_bytes = static_cast<int>(shape.simd_lanes * size_of(sum));
   Vec<Value> acc = matmul_tiles::sum_tile(
       b, tile, sum, depth, -1,
       [&](int r, Value k) {
@@ -117,8 +116,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
       const Value mask =
           whole ? Value{}
                 : b.tail_mask(shape.simd_lanes, b.sub(columns, b.index(v * shape.simd_lanes)));
-      for (int r = 0; r < rows; ++r)
-        f(r, v, mask, acc[static_cast<std::size_t>(r * shape.vectors + v)]);
+      for (int r = 0; r < rows; ++r) f(r, v, mask, acc[r * shape.vectors + v]);
     }
   };
   const auto write = [&](bool whole, bool adding, bool last) {

@@ -98,9 +98,7 @@ class PackedChain : public ProductChain {
   std::int64_t first_row(std::int64_t block) const {
     return std::min(strips_ * block / blocks_ * strip_, rows_);
   }
-  std::size_t bytes_of_block(std::int64_t of_row) const {
-    return static_cast<std::size_t>(block_rows() * of_row);
-  }
+  std::size_t bytes_of_block(std::int64_t of_row) const { return block_rows() * of_row; }
   std::size_t both_packed() const {
     return lines(row_blocks(*first_).packed_bytes()) + lines(row_blocks(*second_).packed_bytes());
   }

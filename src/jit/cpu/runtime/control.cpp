@@ -42,8 +42,8 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
     bodies_.push_back(std::make_unique<Body>());
     bodies_.back()->graph = body;
   }
-  if (e.op == Op::while_) carries_ = static_cast<std::size_t>(e.as<WhileParams>().carries);
-  if (e.op == Op::scan) carries_ = static_cast<std::size_t>(e.as<ScanParams>().carries);
+  if (e.op == Op::while_) carries_ = e.as<WhileParams>().carries;
+  if (e.op == Op::scan) carries_ = e.as<ScanParams>().carries;
   std::optional<LaneForm> form = in_register_form();
   if (form) {
     form->known = known_integers(fusion.graph, fusion.maker, e);
@@ -191,7 +191,7 @@ void ControlRunner::run_recursions(void* const* buffers) const {
     const std::optional<TooDeep> why =
         run_recursion([&] { in_registers_(buffers, calls.data(), begin, end); });
     if (!why) return;
-    const std::string& name = functions_[static_cast<std::size_t>(why->function)];
+    const std::string& name = functions_[why->function];
     const std::string start =
         lane_count_ < 0 ? start_of_recursion(buffers) : lane_that_runs(calls[0], buffers);
     if (why->of_stack) fail_stack_too_small(name, why->depth, start, equation_.where);
@@ -251,9 +251,8 @@ Sizes sizes_of(const GraphBody& graph, const Vec<Var>& values, const RowCut& cut
   Sizes s;
   for (Var v : values) {
     s.element.push_back(graph.aval(v).bytes());
-    s.row.push_back(cut && cut.axis[static_cast<std::size_t>(v)] >= 0
-                        ? s.element.back() / static_cast<std::size_t>(cut.rows)
-                        : 0);
+    s.row.push_back(cut && cut.axis[v] >= 0 ? s.element.back() / static_cast<std::size_t>(cut.rows)
+                                            : 0);
   }
   return s;
 }
@@ -263,8 +262,8 @@ Sizes sizes_of(const GraphBody& graph, const Vec<Var>& values, const RowCut& cut
 ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *bodies_[0]->graph;
-  const std::size_t carries = carries_, looped = carries + static_cast<std::size_t>(p.sequences);
-  const auto length = static_cast<std::size_t>(p.length);
+  const std::size_t carries = carries_, looped = carries + p.sequences;
+  const std::size_t length = p.length;
   const control_scan::Sizes in = control_scan::sizes_of(graph, graph.inputs, cut_),
                             out = control_scan::sizes_of(graph, graph.outputs, cut_);
   Buffers results(graph.outputs.size());
@@ -284,7 +283,7 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   }
   // All iterations of a part of the rows, or of all of them.
   control_memory::run_parts(cut_.parts, [&](std::int64_t part) {
-    const auto first = static_cast<std::size_t>(cut_.first(part));
+    const std::size_t first = cut_.first(part);
     const std::int64_t rows = cut_.first(part + 1) - cut_.first(part);
     Program& body = program(0, rows);
     LoopIterations iterations(body, carries, nullptr, cut_ ? &packed[rows - fewest] : nullptr);

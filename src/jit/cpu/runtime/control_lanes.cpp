@@ -17,7 +17,7 @@ namespace vt::detail {
 // Lane after lane, as effects must happen: for each lane that goes there once, and in the order of
 // a loop over them.
 ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) const {
-  const auto lanes = static_cast<std::size_t>(lanes_.count);
+  const std::size_t lanes = lanes_.count;
   Buffers results;
   for (Var v : alone_.outputs)
     results.push_back(allocate(alone_.aval(v).bytes(), "the results of lanes"));
@@ -44,15 +44,12 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
   const GraphBody& graph = *bodies_[0]->graph;
   Buffers results;
   for (Var v : graph.outputs)
-    results.push_back(allocate(graph.aval(v).bytes() * static_cast<std::size_t>(lanes),
-                               "the results of vt::cond"));
+    results.push_back(allocate(graph.aval(v).bytes() * lanes, "the results of vt::cond"));
   const std::int32_t* index = operands[0]->as<const std::int32_t>();
   const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
   Vec<Vec<std::int64_t>> takes(bodies_.size());
   for (std::int64_t lane = 0; lane < lanes; ++lane)
-    takes[static_cast<std::size_t>(
-              std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last))]
-        .push_back(lane);
+    takes[std::clamp<std::int64_t>(index[lanes_.mapped[0] ? lane : 0], 0, last)].push_back(lane);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     const Vec<std::int64_t>& own = takes[b];
     if (own.empty()) continue;
@@ -67,15 +64,14 @@ ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> o
       BufferRef group = allocate(from.bytes * static_cast<std::size_t>(size), "lanes of vt::cond");
       const control_memory::Rows to(group->data, from.bytes);
       for (std::int64_t r = 0; r < size; ++r)
-        control_memory::copy_row(to, r, from, own[static_cast<std::size_t>(r < count ? r : 0)]);
+        control_memory::copy_row(to, r, from, own[r < count ? r : 0]);
       inputs[i] = std::move(group);
     }
     const Buffers made = program(b, size).run(inputs);
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t row = results[k]->bytes / static_cast<std::size_t>(lanes);
       const control_memory::Rows to(results[k]->data, row), from(made[k]->data, row);
-      for (std::int64_t r = 0; r < count; ++r)
-        control_memory::copy_row(to, own[static_cast<std::size_t>(r)], from, r);
+      for (std::int64_t r = 0; r < count; ++r) control_memory::copy_row(to, own[r], from, r);
     }
   }
   return results;
@@ -155,13 +151,13 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
 // refused.
 void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, Buffers& results) const {
   const std::int64_t first = queue.first, last = queue.last;
-  const auto lanes = static_cast<std::size_t>(lanes_.count);
+  const std::size_t lanes = lanes_.count;
   const bool only = first == 0 && last == lanes_.count;  // then operands are the loop's own
   Vec<std::size_t> row(values.size(), 0);                // bytes of a mapped operand's lane
   for (std::size_t i = 0; i < values.size(); ++i)
     if (mapped_[i]) row[i] = values[i]->bytes / lanes;
   std::int64_t size = std::min(queue.places, last - first);
-  Vec<std::int64_t> lane_of(static_cast<std::size_t>(size));  // per place; −1: a copy
+  Vec<std::int64_t> lane_of(size);  // per place; −1: a copy
   for (std::size_t r = 0; r < lane_of.size(); ++r)
     lane_of[r] = first + static_cast<std::int64_t>(r);
   std::int64_t next = first + size;
@@ -207,7 +203,7 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, Buffers& 
     stopped.clear();
     bool begun = false;
     for (std::int64_t r = 0; r < size; ++r) {
-      std::int64_t& lane = lane_of[static_cast<std::size_t>(r)];
+      std::int64_t& lane = lane_of[r];
       if (goes_on[r]) {
         if (lane >= 0) running.push_back(r);
         continue;
@@ -241,12 +237,9 @@ void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, Buffers& 
         groups[i] = allocate(row[i] * static_cast<std::size_t>(smaller), "lanes of vt::while_loop");
         const control_memory::Rows to(groups[i]->data, row[i]);
         for (std::int64_t r = 0; r < smaller; ++r)
-          control_memory::copy_row(to, r, state(i),
-                                   running[static_cast<std::size_t>(r < live ? r : 0)]);
+          control_memory::copy_row(to, r, state(i), running[r < live ? r : 0]);
       }
-      for (std::int64_t r = 0; r < smaller; ++r)
-        lane_of[static_cast<std::size_t>(r)] =
-            r < live ? lane_of[static_cast<std::size_t>(running[static_cast<std::size_t>(r)])] : -1;
+      for (std::int64_t r = 0; r < smaller; ++r) lane_of[r] = r < live ? lane_of[running[r]] : -1;
       size = smaller;
       prepare();
       for (std::size_t i = 0; i < values.size(); ++i) {

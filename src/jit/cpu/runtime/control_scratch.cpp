@@ -71,7 +71,7 @@ std::int64_t ControlRunner::scratch_of_parts() const {
   }
   std::int64_t ignored = 0;
   for (std::size_t i = carries_; i < graph.outputs.size(); ++i)
-    if (cut_.axis[static_cast<std::size_t>(graph.outputs[i])] < 0)
+    if (cut_.axis[graph.outputs[i]] < 0)
       ignored += static_cast<std::int64_t>(graph.aval(graph.outputs[i]).bytes());
   return packed + (part + ignored) * threads_for(cut_.parts, 1);
 }

@@ -21,7 +21,6 @@ namespace lane_machine {
 
 using Storage = FlowGraph::Storage;
 using Exit = FlowGraph::Exit;
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// States of the lanes under way stay in a core's own cache, but for arrays that loops write row by
 /// row. More places are of use where a block reads so much that lanes share that many should be
@@ -66,7 +65,7 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
   Vec<bool> by_rows(flow_.slots.size());
   for (const FlowGraph::Block& b : flow_.blocks)
     for (const FlowGraph::Write& w : b.writes)
-      if (w.to.index >= 0 || w.to.elements) by_rows[lane_machine::at(w.to.slot)] = true;
+      if (w.to.index >= 0 || w.to.elements) by_rows[w.to.slot] = true;
   for (std::size_t s = 0; s < flow_.slots.size(); ++s) {
     if (flow_.slots[s].storage != FlowGraph::Storage::state) continue;
     place_bytes_ += flow_.slots[s].aval.bytes();
@@ -76,7 +75,7 @@ LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backe
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < b.reads.size(); ++i)
       if (b.in_body[i] && b.reads[i].index < 0 &&
-          flow_.slots[lane_machine::at(b.reads[i].slot)].storage == FlowGraph::Storage::shared)
+          flow_.slots[b.reads[i].slot].storage == FlowGraph::Storage::shared)
         bytes += b.reads[i].bytes;
     shared_bytes_ = std::max(shared_bytes_, bytes);
   }
@@ -99,8 +98,7 @@ const LaneMachine::Code& LaneMachine::code() const {
     for (std::size_t i = 0; i < b.reads.size(); ++i)
       if (b.in_body[i])
         mapped.push_back(b.reads[i].index >= 0 ||
-                         flow_.slots[lane_machine::at(b.reads[i].slot)].storage !=
-                             FlowGraph::Storage::shared);
+                         flow_.slots[b.reads[i].slot].storage != FlowGraph::Storage::shared);
     made->blocks.back() =
         std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_, RowBody::alone);
   }
@@ -163,65 +161,64 @@ class LaneMachine::Run : public LaneRun {
     for (std::size_t s = 0; s < g_.slots.size(); ++s) {
       begin_[s] = bytes;
       if (g_.slots[s].storage == FlowGraph::Storage::state)
-        bytes += (g_.slots[s].aval.bytes() * at(count) + 63) / 64 * 64;
+        bytes += (g_.slots[s].aval.bytes() * count + 63) / 64 * 64;
     }
     states_ = allocate(std::max<std::size_t>(bytes, 1), "the states of lanes");
     for (const FlowGraph::Function& f : g_.functions) frames_used_ |= f.frame_bytes > 0;
-    if (frames_used_) frames_.resize(at(count));
+    if (frames_used_) frames_.resize(count);
     if (any_of(g_.functions,
                [](const FlowGraph::Function& f) { return f.recursion && f.recursion->remembers; }))
-      memory_.resize(at(count));
+      memory_.resize(count);
   }
 
   void lane_begins(std::int64_t place) override {
-    if (!memory_.empty()) memory_[at(place)] = {};
+    if (!memory_.empty()) memory_[place] = {};
     if (frames_used_) need_frame(place, g_.functions[0].frame_bytes);
   }
   void lane_ends(std::int64_t place) override {
-    const std::int64_t lane = lane_[at(place)];
+    const std::int64_t lane = lane_[place];
     for (std::size_t k = 0; k < results_.size(); ++k) {
       const int slot = g_.results[k];
-      const std::size_t bytes = g_.slots[at(slot)].aval.bytes();
-      lane_machine::copy(results_[k]->as<std::byte>() + at(lane) * bytes, address(slot, place),
-                         bytes);
+      const std::size_t bytes = g_.slots[slot].aval.bytes();
+      lane_machine::copy(results_[k]->as<std::byte>() + lane * bytes, address(slot, place), bytes);
     }
   }
-  BufferRef operand(int i) const override { return operands_[at(i)]; }
+  BufferRef operand(int i) const override { return operands_[i]; }
   void need_frame(std::int64_t place, std::size_t bytes) {
-    auto& frame = frames_[at(place)];
-    if (frame.size() < frame_[at(place)] + bytes)
-      frame.resize(std::max<std::size_t>(2 * frame.size(), frame_[at(place)] + bytes + 256));
+    auto& frame = frames_[place];
+    if (frame.size() < frame_[place] + bytes)
+      frame.resize(std::max<std::size_t>(2 * frame.size(), frame_[place] + bytes + 256));
   }
 
   // --- where values lie --------------------------------------------------------------------------
 
   /// `frame`: of the place, or of the function that it calls.
   std::byte* address(int slot, std::int64_t place, std::size_t frame = 0) {
-    const FlowGraph::Slot& s = g_.slots[at(slot)];
+    const FlowGraph::Slot& s = g_.slots[slot];
     switch (s.storage) {
-      case FlowGraph::Storage::shared: return operands_[at(s.operand)]->as<std::byte>();
+      case FlowGraph::Storage::shared: return operands_[s.operand]->as<std::byte>();
       case FlowGraph::Storage::argument:
-        return operands_[at(s.operand)]->as<std::byte>() + at(lane_[at(place)]) * s.aval.bytes();
+        return operands_[s.operand]->as<std::byte>() + lane_[place] * s.aval.bytes();
       case FlowGraph::Storage::state:
-        return states_->as<std::byte>() + begin_[at(slot)] + at(place) * s.aval.bytes();
+        return states_->as<std::byte>() + begin_[slot] + place * s.aval.bytes();
       case FlowGraph::Storage::saved: break;
     }
-    return frames_[at(place)].data() + frame_[at(place)] + frame + s.offset;
+    return frames_[place].data() + frame_[place] + frame + s.offset;
   }
   std::byte* address(const FlowGraph::Place& p, std::int64_t place, std::size_t frame = 0) {
     std::byte* const begin = address(p.slot, place, frame);
     if (p.index < 0) return begin;
     std::int32_t row;
     std::memcpy(&row, address(p.index, place), sizeof row);
-    return begin + at(row) * p.bytes;
+    return begin + row * p.bytes;
   }
   /// each(k, where the row of places[k] lies).
   template <class Each>
   void each_row(const FlowGraph::Place& p, const Places& places, std::size_t frame,
                 const Each& each) {
-    if (p.index < 0 && g_.slots[at(p.slot)].storage == FlowGraph::Storage::state) {
+    if (p.index < 0 && g_.slots[p.slot].storage == FlowGraph::Storage::state) {
       std::byte* const begin = address(p.slot, 0);
-      for (std::size_t k = 0; k < places.size(); ++k) each(k, begin + at(places[k]) * p.bytes);
+      for (std::size_t k = 0; k < places.size(); ++k) each(k, begin + places[k] * p.bytes);
       return;
     }
     for (std::size_t k = 0; k < places.size(); ++k) each(k, address(p, places[k], frame));
@@ -229,29 +226,28 @@ class LaneMachine::Run : public LaneRun {
   /// Do the rows of these places lie one after the other? Where the first one does, else null.
   std::byte* rows_of(const FlowGraph::Place& p, const Places& places) {
     if (p.index >= 0) return nullptr;
-    const FlowGraph::Slot& s = g_.slots[at(p.slot)];
+    const FlowGraph::Slot& s = g_.slots[p.slot];
     if (s.storage == FlowGraph::Storage::shared) return address(p.slot, 0);
     if (s.storage == FlowGraph::Storage::saved) return nullptr;
     if (!adjacent_) return nullptr;
     if (s.storage == FlowGraph::Storage::argument)
       for (std::size_t i = 1; i < places.size(); ++i)
-        if (lane_[at(places[i])] != lane_[at(places[0])] + static_cast<std::int64_t>(i))
-          return nullptr;
+        if (lane_[places[i]] != lane_[places[0]] + static_cast<std::int64_t>(i)) return nullptr;
     return address(p.slot, places[0]);
   }
 
   // --- blocks ------------------------------------------------------------------------------------
 
   bool is_shared(const FlowGraph::Place& p) const {
-    return p.index < 0 && g_.slots[at(p.slot)].storage == FlowGraph::Storage::shared;
+    return p.index < 0 && g_.slots[p.slot].storage == FlowGraph::Storage::shared;
   }
 
   void run_block(int number, const Places& places, Vec<std::int32_t>& decisions) override {
-    const FlowGraph::Block& b = g_.blocks[at(number)];
-    adjacent_ = at(places[places.size() - 1] - places[0]) + 1 == places.size();
+    const FlowGraph::Block& b = g_.blocks[number];
+    adjacent_ = places.back() - places.front() + 1 == static_cast<int>(places.size());
     if (frames_used_ && b.exit == FlowGraph::Exit::call)
       for (std::int32_t p : places)
-        need_frame(p, frame_step(b) + g_.functions[at(b.callee)].frame_bytes);
+        need_frame(p, frame_step(b) + g_.functions[b.callee].frame_bytes);
     read(b, places);
     if (b.body) compute(number, b, places);
     if (b.exit == FlowGraph::Exit::branch) decide(b, places, decisions);
@@ -308,18 +304,18 @@ class LaneMachine::Run : public LaneRun {
     }
   }
   void pick_elements(const FlowGraph::Place& from, const Places& places, std::byte* to) {
-    const std::size_t size = size_of(g_.slots[at(from.slot)].aval.dtype), count = from.bytes / size;
+    const std::size_t size = size_of(g_.slots[from.slot].aval.dtype), count = from.bytes / size;
     for (std::size_t k = 0; k < places.size(); ++k) {
       const std::byte* const array = address(from.slot, places[k]);
       each_element(address(from.index, places[k]), count, [&](std::size_t j, std::int32_t p) {
         std::byte* const element = to + k * from.bytes + j * size;
-        if (p > 0) lane_machine::copy(element, array + at(p - 1) * size, size);
+        if (p > 0) lane_machine::copy(element, array + (p - 1) * size, size);
         else std::memset(element, 0, size);
       });
     }
   }
   void write_elements(const FlowGraph::Block& b, const FlowGraph::Write& w, const Places& places) {
-    const DType d = g_.slots[at(w.to.slot)].aval.dtype;
+    const DType d = g_.slots[w.to.slot].aval.dtype;
     const std::size_t size = size_of(d), count = w.to.bytes / size;
     const Rows rows = rows_from(b, w.from, w.to.bytes),
                positions = rows_from(b, w.positions, count * sizeof(std::int32_t));
@@ -329,7 +325,7 @@ class LaneMachine::Run : public LaneRun {
       const auto each = [&](const auto& write) {
         each_element(positions.begin + k * positions.step, count,
                      [&](std::size_t j, std::int32_t p) {
-                       if (p > 0) write(array + at(p - 1) * size, row + j * size);
+                       if (p > 0) write(array + (p - 1) * size, row + j * size);
                      });
       };
       if (!w.adds) {
@@ -363,15 +359,15 @@ class LaneMachine::Run : public LaneRun {
       // Kernels write whole vectors there.
       std::byte* const rows = rows_of(w.to, places);
       if (rows && reinterpret_cast<std::uintptr_t>(rows) % 64 == 0) {
-        made_[at(w.from.result)] = rows;
-        results[at(w.from.result)] = rows;
+        made_[w.from.result] = rows;
+        results[w.from.result] = rows;
       }
     }
-    std::unique_ptr<Program::Frame>& frame = program_frames_[at(number)];
+    std::unique_ptr<Program::Frame>& frame = program_frames_[number];
     if (!frame) frame = std::make_unique<Program::Frame>();
-    code_.blocks[at(number)]->run_in(*frame, static_cast<std::int64_t>(places.size()),
-                                     {inputs.data(), inputs.size()},
-                                     {results.data(), results.size()}, packed_[at(number)]);
+    code_.blocks[number]->run_in(*frame, static_cast<std::int64_t>(places.size()),
+                                 {inputs.data(), inputs.size()}, {results.data(), results.size()},
+                                 packed_[number]);
   }
 
   struct Rows {
@@ -379,9 +375,9 @@ class LaneMachine::Run : public LaneRun {
     std::size_t step;
   };
   Rows rows_from(const FlowGraph::Block& b, const FlowGraph::Source& s, std::size_t bytes) {
-    if (s.result >= 0) return {made_[at(s.result)], bytes};
-    const FlowGraph::Place& r = b.reads[at(s.read)];
-    return {from_[at(s.read)], is_shared(r) ? 0 : bytes};
+    if (s.result >= 0) return {made_[s.result], bytes};
+    const FlowGraph::Place& r = b.reads[s.read];
+    return {from_[s.read], is_shared(r) ? 0 : bytes};
   }
   void decide(const FlowGraph::Block& b, const Places& places, Vec<std::int32_t>& decisions) {
     const Rows rows = rows_from(b, b.decides, sizeof(std::int32_t));
@@ -412,24 +408,24 @@ class LaneMachine::Run : public LaneRun {
 
   template <class Each>
   void each_result(int function, std::int64_t place, const Each& each) {
-    for (int slot : g_.functions[at(function)].results)
-      if (slot >= 0) each(address(slot, place), g_.slots[at(slot)].aval.bytes());
+    for (int slot : g_.functions[function].results)
+      if (slot >= 0) each(address(slot, place), g_.slots[slot].aval.bytes());
   }
   bool recalls(const FlowGraph::Block& b, std::int64_t place, int& entry) override {
-    const RecursiveFunction* f = g_.functions[at(b.callee)].recursion;
+    const RecursiveFunction* f = g_.functions[b.callee].recursion;
     if (memory_.empty()) return false;
-    Memory& memory = memory_[at(place)];
+    Memory& memory = memory_[place];
     if (!f) return false;
     if (f->remembers) {
-      if (memory.scope == 0) memory.scope = returns_[at(place)] + 1;
+      if (memory.scope == 0) memory.scope = returns_[place] + 1;
       return false;
     }
     if (memory.scope == 0) return false;
     std::string key(reinterpret_cast<const char*>(&b.callee), sizeof b.callee);
-    for (int slot : g_.functions[at(b.callee)].parameters)
+    for (int slot : g_.functions[b.callee].parameters)
       if (slot >= 0)
         key.append(reinterpret_cast<const char*>(address(slot, place, frame_step(b))),
-                   g_.slots[at(slot)].aval.bytes());
+                   g_.slots[slot].aval.bytes());
     const auto found = memory.entries.emplace(std::move(key), std::string());
     if (!found.entry->second.empty()) {
       const char* from = found.entry->second.data();
@@ -444,12 +440,12 @@ class LaneMachine::Run : public LaneRun {
   }
   void returned(int function, std::int64_t place, int entry) override {
     if (memory_.empty()) return;
-    Memory& memory = memory_[at(place)];
+    Memory& memory = memory_[place];
     if (entry >= 0)
       each_result(function, place, [&](const std::byte* from, std::size_t bytes) {
         (memory.entries.begin() + entry)->second.append(reinterpret_cast<const char*>(from), bytes);
       });
-    if (memory.scope && returns_[at(place)] < memory.scope) memory = {};
+    if (memory.scope && returns_[place] < memory.scope) memory = {};
   }
 
   const Code& code_;
@@ -474,12 +470,11 @@ Vec<BufferRef> LaneMachine::run(std::span<const BufferRef> operands) const {
   Vec<BufferRef> all(operands.begin(), operands.end()), results;
   if (code.prologue) {
     Vec<BufferRef> shared;
-    for (int i : flow_.prologue_operands) shared.push_back(operands[static_cast<std::size_t>(i)]);
+    for (int i : flow_.prologue_operands) shared.push_back(operands[i]);
     for (BufferRef& made : code.prologue->run(shared)) all.push_back(std::move(made));
   }
   for (Var v : body_->outputs)
-    results.push_back(allocate(body_->aval(v).bytes() * static_cast<std::size_t>(lanes_.count),
-                               "the results of lanes"));
+    results.push_back(allocate(body_->aval(v).bytes() * lanes_.count, "the results of lanes"));
   if (lanes_.count == 0) return results;
   Vec<Program::Packed> packed;
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b) {
@@ -489,9 +484,9 @@ Vec<BufferRef> LaneMachine::run(std::span<const BufferRef> operands) const {
     Vec<const void*> same;
     for (std::size_t i = 0; i < block.reads.size(); ++i) {
       if (!block.in_body[i]) continue;
-      const FlowGraph::Slot& s = flow_.slots[static_cast<std::size_t>(block.reads[i].slot)];
+      const FlowGraph::Slot& s = flow_.slots[block.reads[i].slot];
       const bool shared = block.reads[i].index < 0 && s.storage == FlowGraph::Storage::shared;
-      same.push_back(shared ? all[static_cast<std::size_t>(s.operand)]->data : nullptr);
+      same.push_back(shared ? all[s.operand]->data : nullptr);
     }
     packed.back() = code.blocks[b]->pack({same.begin(), same.size()});
   }

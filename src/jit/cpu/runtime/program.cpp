@@ -29,7 +29,7 @@ constexpr std::uint64_t worth_a_range = 4096;
 std::uint64_t iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
   std::uint64_t n = 1;
   for (int l : loops) {
-    const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
+    const NestLoop& loop = nest.loops[l];
     n *= static_cast<std::uint64_t>(std::max<std::int64_t>(loop.extent, 0));
   }
   return n;
@@ -84,9 +84,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == BufferPlan::Slot::Kind::constant)
-      fixed_[v] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer->data;
-    if (s.kind == BufferPlan::Slot::Kind::input &&
-        g.inputs[static_cast<std::size_t>(s.index)] != static_cast<Var>(v)) {
+      fixed_[v] = g.equations[s.index].as<ConstantParams>().buffer->data;
+    if (s.kind == BufferPlan::Slot::Kind::input && g.inputs[s.index] != static_cast<Var>(v)) {
       over_inputs_.emplace_back(static_cast<Var>(v), static_cast<std::size_t>(s.index));
       overwritten_.push_back(static_cast<std::size_t>(s.index));
     }
@@ -96,8 +95,8 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
       placed_.push_back({static_cast<Var>(v), s.index, s.offset});
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-    const Var v = fusion_.storage[static_cast<std::size_t>(g.outputs[i])];
-    const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+    const Var v = fusion_.storage[g.outputs[i]];
+    const BufferPlan::Slot& s = plan_.slots[v];
     outputs_.push_back(
         {v, s.kind == BufferPlan::Slot::Kind::output && s.index == static_cast<int>(i)
                 ? static_cast<int>(i)
@@ -113,14 +112,12 @@ Program::Program(const GraphBody& graph, const Backend& backend, const OwnedInpu
     products_ += steps_[k].chain != nullptr;
     chains_ += steps_[k].chain != nullptr;
     epilogues_ += steps_[k].has_epilogue();
-    interpreted_ += steps_[k].kind == Step::Kind::equation &&
-                    !is_unset(g.equations[static_cast<std::size_t>(steps_[k].equation)]);
+    interpreted_ +=
+        steps_[k].kind == Step::Kind::equation && !is_unset(g.equations[steps_[k].equation]);
     const bool makes_buffers =
         steps_[k].kind == Step::Kind::control || steps_[k].kind == Step::Kind::equation;
     makes_buffers_ = makes_buffers_ || makes_buffers;
-    const bool region =
-        steps_[k].control &&
-        g.equations[static_cast<std::size_t>(steps_[k].equation)].op == Op::fused_region;
+    const bool region = steps_[k].control && g.equations[steps_[k].equation].op == Op::fused_region;
     regions_ += region;
     loops_ += steps_[k].control && !region;
     bytes_ += steps_[k].bytes;
@@ -176,7 +173,7 @@ void Program::compile_steps(const Backend& backend) {
       make_kernel(k);
       continue;
     }
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(fused.equation)];
+    const Equation& e = fusion_.graph.equations[fused.equation];
     const GraphBody& g = fusion_.graph;
     step.kind = Step::Kind::equation;
     step.equation = fused.equation;
@@ -213,7 +210,7 @@ void Program::compile_steps(const Backend& backend) {
         step.iterations = std::max<std::int64_t>(step.control->lane_count(), 1);
         for (const auto& list : {std::span<const Var>(e.inputs.begin(), e.inputs.size()),
                                  std::span<const Var>(e.outputs.begin(), e.outputs.size())})
-          for (Var v : list) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+          for (Var v : list) step.operands.push_back(fusion_.storage[v]);
         fusion_.steps[k].writes_given_memory = true;
       }
       continue;
@@ -225,7 +222,7 @@ void Program::compile_steps(const Backend& backend) {
     if (e.op == Op::fft) {
       step.kind = Step::Kind::fft;
       step.fft = fft_spec(e.as<FftParams>(), g.aval(e.inputs[0]));
-      step.operands.push_back(fusion_.storage[static_cast<std::size_t>(e.inputs[0])]);
+      step.operands.push_back(fusion_.storage[e.inputs[0]]);
       step.operands.push_back(e.outputs[0]);
       step.work = static_cast<std::uint64_t>(step.fft.operations());
       step.alone = costs_.nanoseconds(step.work, 0);
@@ -279,7 +276,7 @@ void Program::compile_steps(const Backend& backend) {
   parallel_ranges(
       static_cast<std::int64_t>(makes.size()), 1,
       [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) makes[static_cast<std::size_t>(i)]();
+        for (std::int64_t i = begin; i < end; ++i) makes[i]();
       },
       static_cast<int>(makes.size()));
   // Those for which another thread was making the code.
@@ -293,9 +290,9 @@ void Program::compile_steps(const Backend& backend) {
     step.row_group = fusion_.steps[k].row_group;
     step.rows_alone = fusion_.steps[k].rows_alone;
     for (int equation : fusion_.steps[k].equations()) {
-      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+      const Equation& e = fusion_.graph.equations[equation];
       for (Var v : {e.inputs[0], e.inputs[1], e.outputs[0]})
-        step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+        step.operands.push_back(fusion_.storage[v]);
     }
     fusion_.steps[k].writes_given_memory = true;
   }
@@ -303,7 +300,7 @@ void Program::compile_steps(const Backend& backend) {
 
 // What the second kernel writes must not lie where the first one still reads or writes.
 void Program::pair(std::size_t k) {
-  const auto slot = [&](Var v) { return plan_.slots[static_cast<std::size_t>(v)]; };
+  const auto slot = [&](Var v) { return plan_.slots[v]; };
   const auto overlap = [&](Var v, Var w) {
     using Kind = BufferPlan::Slot::Kind;
     const BufferPlan::Slot a = slot(v), b = slot(w);
@@ -331,11 +328,11 @@ void Program::make_chain(Step& step, const FusedStep& fused, const Backend& back
                          Vec<Function<void()>>& makes) const {
   const GraphBody& g = fusion_.graph;
   const MatmulSpec first = *fused.product, second = *fused.product_then;
-  const Equation& then = g.equations[static_cast<std::size_t>(fused.then)];
+  const Equation& then = g.equations[fused.then];
   step.then = fused.then;
   // What lies between the products stays in caches.
-  step.bytes -= g.aval(g.equations[static_cast<std::size_t>(fused.equation)].outputs[0]).bytes() +
-                g.aval(fused.handed_on).bytes();
+  step.bytes -=
+      g.aval(g.equations[fused.equation].outputs[0]).bytes() + g.aval(fused.handed_on).bytes();
   step.bytes += g.aval(then.inputs[1]).bytes() + g.aval(then.outputs[0]).bytes();
   makes.push_back([this, &step, &backend, first, second] {
     const CodeLabelScope label(label_of(step, false));
@@ -348,7 +345,7 @@ void Program::make_chain(Step& step, const FusedStep& fused, const Backend& back
 void Program::prepare_sort(Step& step, const Equation& e) const {
   step.kind = Step::Kind::sort;
   step.sort = sort_spec(fusion_, e);
-  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[v]);
   for (Var v : e.outputs) step.operands.push_back(v);
 }
 
@@ -358,7 +355,7 @@ void Program::prepare_linalg(Step& step, const Equation& e, const Backend& backe
   const GraphBody& g = fusion_.graph;
   step.kind = Step::Kind::linalg;
   step.linalg = linalg_spec(g, e);
-  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+  for (Var v : e.inputs) step.operands.push_back(fusion_.storage[v]);
   for (Var v : e.outputs) step.operands.push_back(v);
   for (Var v : step.operands) {
     const std::int64_t batch = std::max<std::int64_t>(step.linalg.batch, 1);
@@ -396,11 +393,11 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused) const {
   for (Var v : fused.buffers) step.bytes += fusion_.graph.aval(v).bytes();
   if (nest.stages.size() == 1 && nest.stores.size() == 1 && nest.reductions.empty()) {
     const NestStore& s = nest.stores[0];
-    const NestValue& v = nest.values[static_cast<std::size_t>(s.value)];
+    const NestValue& v = nest.values[s.value];
     if (v.kind == NestValue::Kind::load && v.index == s.index && s.mask < 0 && v.mask < 0 &&
-        v.dtype == nest.buffers[static_cast<std::size_t>(s.buffer)].dtype) {
-      step.copied_from = fused.buffers[static_cast<std::size_t>(v.buffer)];
-      step.copied_to = fused.buffers[static_cast<std::size_t>(s.buffer)];
+        v.dtype == nest.buffers[s.buffer].dtype) {
+      step.copied_from = fused.buffers[v.buffer];
+      step.copied_to = fused.buffers[s.buffer];
     }
   }
   const std::uint64_t shared = iterations_of(nest, nest.shared);
@@ -439,7 +436,7 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused) const {
     step.iterations = 1;
     return;
   }
-  step.iterations = nest.loops[static_cast<std::size_t>(schedule.parallel_loop)].extent;
+  step.iterations = nest.loops[schedule.parallel_loop].extent;
   share(step);
   const std::uint64_t per_iteration = std::max<std::uint64_t>(
       vectors / static_cast<std::uint64_t>(std::max<std::int64_t>(step.iterations, 1)), 1);
@@ -451,8 +448,8 @@ void Program::prepare_kernel(Step& step, const FusedStep& fused) const {
       // for each thread besides.
       std::int64_t lanes = schedule.simd_lanes;
       for (const NestStore& w : nest.stores)
-        lanes = std::max(lanes, 64 / static_cast<std::int64_t>(size_of(
-                                         nest.buffers[static_cast<std::size_t>(w.buffer)].dtype)));
+        lanes =
+            std::max(lanes, 64 / static_cast<std::int64_t>(size_of(nest.buffers[w.buffer].dtype)));
       // So do blocks read those of rows.
       for (const NestValue& v : nest.values)
         if (v.kind == NestValue::Kind::load && s.block_across > 1)

@@ -17,7 +17,7 @@ std::string text_of(const Equation* e, const Aval& aval) {
 Vec<const Equation*> makers(const GraphBody& g) {
   Vec<const Equation*> made(g.avals.size(), nullptr);
   for (const Equation& e : g.equations)
-    for (Var v : e.outputs) made[static_cast<std::size_t>(v)] = &e;
+    for (Var v : e.outputs) made[v] = &e;
   return made;
 }
 
@@ -49,9 +49,9 @@ Vec<Var> Program::buffers_of(std::size_t step) const {
   const Step& s = steps_[step];
   Vec<Var> all(s.slots.begin(), s.slots.end());
   for (int equation : fusion_.steps[step].equations()) {
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
-    for (Var v : e.inputs) all.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
-    for (Var v : e.outputs) all.push_back(fusion_.storage[static_cast<std::size_t>(v)]);
+    const Equation& e = fusion_.graph.equations[equation];
+    for (Var v : e.inputs) all.push_back(fusion_.storage[v]);
+    for (Var v : e.outputs) all.push_back(fusion_.storage[v]);
   }
   return all;
 }
@@ -62,7 +62,7 @@ Vec<std::uint64_t> Program::made_by_steps() const {
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     if (plan_.slots[v].kind != BufferPlan::Slot::Kind::produced) continue;
     for (int k = lives.from[v]; k <= lives.until[v] && k < static_cast<int>(steps_.size()); ++k)
-      made[static_cast<std::size_t>(k)] += fusion_.graph.avals[v].bytes();
+      made[k] += fusion_.graph.avals[v].bytes();
   }
   return made;
 }
@@ -72,21 +72,18 @@ Program::Lives Program::lives() const {
           Vec<int>(fusion_.graph.avals.size(), -1)};
   for (std::size_t k = 0; k < steps_.size(); ++k)
     for (Var v : buffers_of(k)) {
-      l.from[static_cast<std::size_t>(v)] =
-          std::min(l.from[static_cast<std::size_t>(v)], static_cast<int>(k));
-      l.until[static_cast<std::size_t>(v)] = static_cast<int>(k);
+      l.from[v] = std::min(l.from[v], static_cast<int>(k));
+      l.until[v] = static_cast<int>(k);
     }
-  for (const Output& o : outputs_)
-    l.until[static_cast<std::size_t>(o.var)] = static_cast<int>(steps_.size());
+  for (const Output& o : outputs_) l.until[o.var] = static_cast<int>(steps_.size());
   return l;
 }
 
 // Is an operand of a product the same in every run of a frame?
 bool Program::stays(Var v, std::size_t same_from) const {
-  const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
+  const BufferPlan::Slot& s = plan_.slots[v];
   return s.kind == BufferPlan::Slot::Kind::constant ||
-         (s.kind == BufferPlan::Slot::Kind::input &&
-          fusion_.graph.inputs[static_cast<std::size_t>(s.index)] == v &&
+         (s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[s.index] == v &&
           static_cast<std::size_t>(s.index) >= same_from);
 }
 
@@ -117,8 +114,7 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
     case Step::Kind::sort: {
       SmallVec<char, 4> wanted;
       for (std::size_t i = step.operands.size() / 2; i < step.operands.size(); ++i)
-        wanted.push_back(plan_.slots[static_cast<std::size_t>(step.operands[i])].kind !=
-                         BufferPlan::Slot::Kind::unused);
+        wanted.push_back(plan_.slots[step.operands[i]].kind != BufferPlan::Slot::Kind::unused);
       return static_cast<std::int64_t>(sort_scratch_bytes(step.sort, wanted));
     }
     case Step::Kind::fft:
@@ -132,12 +128,11 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
              (step.parallel ? threads_for(step.iterations, step.grain) : 1);
     }
     case Step::Kind::control: {
-      const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(step.equation)];
+      const Equation& e = fusion_.graph.equations[step.equation];
       Vec<bool> owned;
       for (Var o : e.inputs) {
-        const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-        const bool produced =
-            plan_.slots[static_cast<std::size_t>(v)].kind == BufferPlan::Slot::Kind::produced;
+        const Var v = fusion_.storage[o];
+        const bool produced = plan_.slots[v].kind == BufferPlan::Slot::Kind::produced;
         const bool given = std::find(step.handed_over.begin(), step.handed_over.end(), v) !=
                            step.handed_over.end();
         owned.push_back(given && (produced || use.gives_carries));
@@ -151,8 +146,7 @@ std::int64_t Program::scratch_of(std::size_t k, const RunMemory& use) const {
 std::uint64_t Program::run_bytes(const RunMemory& use) const {
   std::uint64_t fresh = plan_.arena_bytes;
   for (std::size_t i = 0; i < outputs_.size() && i < use.own_results; ++i)
-    if (outputs_[i].slot_output >= 0)
-      fresh += plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
+    if (outputs_[i].slot_output >= 0) fresh += plan_.slots[outputs_[i].var].bytes;
   const Vec<std::uint64_t> made = made_by_steps();
   std::int64_t most = 0;
   for (std::size_t k = 0; k < steps_.size(); ++k)
@@ -188,7 +182,7 @@ Memory Program::memory() const {
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const std::int64_t bytes = scratch_of(k, {});
     if (bytes <= 0) continue;
-    const Equation& e = g.equations[static_cast<std::size_t>(steps_[k].equation)];
+    const Equation& e = g.equations[steps_[k].equation];
     m.values.push_back({std::string(name_of(e.op)) + " at work", "scratch",
                         static_cast<std::uint64_t>(bytes), static_cast<int>(k), static_cast<int>(k),
                         e.where});
@@ -202,12 +196,10 @@ Memory interpreted_memory(const GraphBody& g) {
   const int steps = static_cast<int>(g.equations.size());
   Vec<int> until(g.avals.size(), -1);
   for (int k = 0; k < steps; ++k) {
-    for (Var v : g.equations[static_cast<std::size_t>(k)].inputs)
-      until[static_cast<std::size_t>(v)] = k;
-    for (Var v : g.equations[static_cast<std::size_t>(k)].outputs)
-      until[static_cast<std::size_t>(v)] = k;
+    for (Var v : g.equations[k].inputs) until[v] = k;
+    for (Var v : g.equations[k].outputs) until[v] = k;
   }
-  for (Var v : g.outputs) until[static_cast<std::size_t>(v)] = steps;
+  for (Var v : g.outputs) until[v] = steps;
   Memory m;
   for (Var v : g.inputs) {
     m.inputs += g.aval(v).bytes();
@@ -215,12 +207,12 @@ Memory interpreted_memory(const GraphBody& g) {
                         "input",
                         g.aval(v).bytes(),
                         0,
-                        std::max(until[static_cast<std::size_t>(v)], 0),
+                        std::max(until[v], 0),
                         {}});
   }
   Vec<std::uint64_t> live(static_cast<std::size_t>(steps) + 1, 0);
   for (int k = 0; k < steps; ++k) {
-    const Equation& e = g.equations[static_cast<std::size_t>(k)];
+    const Equation& e = g.equations[k];
     // What is computed in f64 is copied; while a sub-graph runs, its results are there beside the
     // equation's.
     std::uint64_t own = e.op == Op::fft
@@ -236,15 +228,14 @@ Memory interpreted_memory(const GraphBody& g) {
       const Memory inner = interpreted_memory(*body);
       own = std::max(own, inner.scratch + inner.results);
     }
-    live[static_cast<std::size_t>(k)] += own;
+    live[k] += own;
     for (Var v : e.outputs) {
       const std::uint64_t bytes = g.aval(v).bytes();
-      const int last = until[static_cast<std::size_t>(v)];
+      const int last = until[v];
       const bool constant = e.op == Op::constant, result = last == steps;
-      (constant ? m.constants : result ? m.results : live[static_cast<std::size_t>(k)]) += bytes;
+      (constant ? m.constants : result ? m.results : live[k]) += bytes;
       if (!constant && !result)
-        for (int later = k + 1; later <= last; ++later)
-          live[static_cast<std::size_t>(later)] += bytes;
+        for (int later = k + 1; later <= last; ++later) live[later] += bytes;
       if (bytes)
         m.values.push_back({memory_use::text_of(&e, g.aval(v)),
                             constant ? "constant"

@@ -19,7 +19,7 @@ std::string names_of(const GraphBody& g, const Vec<int>& equations, bool only_wo
   std::sort(sorted.begin(), sorted.end());
   std::string names;
   for (int e : sorted) {
-    const Op op = g.equations[static_cast<std::size_t>(e)].op;
+    const Op op = g.equations[e].op;
     if (only_work && (op == Op::broadcast_in_dim || op == Op::reshape || op == Op::full)) continue;
     names += (names.empty() ? "" : " ") + std::string(name_of(op));
   }
@@ -58,13 +58,13 @@ std::string Program::kernel_text(const Step& s) const {
 // What was chosen over what. Schedules are chosen by shapes and costs alone, so choosing again
 // tells what was chosen.
 std::string Program::decisions_of(const Step& s) const {
-  const FusedStep& fused = fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())];
+  const FusedStep& fused = fusion_.steps[&s - steps_.begin()];
   std::string text;
   if (fused.row_loop >= 0)
     static_cast<void>(schedule_epilogue(fused.nest, fused.row_loop, vector_bytes_, &text));
   else static_cast<void>(choose_schedule(fused.nest, vector_bytes_, costs_, &text));
   for (std::size_t b = 0; b < fused.nest.buffers.size() && b < fused.buffers.size(); ++b) {
-    const auto v = static_cast<std::size_t>(fused.buffers[b]);
+    const std::size_t v = fused.buffers[b];
     if (fused.nest.buffers[b].written && v < fusion_.again.size() && fusion_.again[v] > 0)
       text += "  fusion: b" + std::to_string(b) +
               " stored over computed again by its readers (about " +
@@ -84,7 +84,7 @@ std::string Program::decisions_of(const Step& s) const {
 // What the nest leaves to each use: extents known when it runs, and whose elements its buffers
 // hold.
 std::string Program::bindings_of(const Step& s, const printer::Names& names) const {
-  const Nest& nest = fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest;
+  const Nest& nest = fusion_.steps[&s - steps_.begin()].nest;
   std::string text;
   std::size_t argument = 0;
   for (std::size_t l = 0; l < nest.loops.size(); ++l)
@@ -109,7 +109,7 @@ Vec<CallSite> Program::lines_of(const Step& s) const {
     if (w.file && !known) lines.push_back(w);
   };
   const auto add = [&](int equation) {
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(equation)];
+    const Equation& e = fusion_.graph.equations[equation];
     if (e.op != Op::fused_region) return add_line(e.where);
     for (const Equation& inside : e.as<RegionParams>().body->equations) add_line(inside.where);
   };
@@ -160,7 +160,7 @@ void Program::report(Report& report, int depth) const {
         r.title += "; after each " + std::to_string(s.pair_rows) +
                    " iterations one of the next step, which reads the same";
     } else {
-      const Equation& e = g.equations[static_cast<std::size_t>(s.equation)];
+      const Equation& e = g.equations[s.equation];
       const bool is_product = e.op == Op::dot_general;
       r.how = s.kind == Step::Kind::product  ? is_product ? "matrix product" : "convolution"
               : s.kind == Step::Kind::sort   ? "sort"
@@ -182,7 +182,7 @@ void Program::report(Report& report, int depth) const {
       if (s.kind == Step::Kind::product) r.title += ", " + std::to_string(s.work) + " flops";
       if (s.has_epilogue()) r.title += "; on its rows as they are done: " + kernel_text(s);
       if (s.chain) {
-        const Equation& then = g.equations[static_cast<std::size_t>(s.then)];
+        const Equation& then = g.equations[s.then];
         r.title += "; of those, " + std::to_string(s.chain->block_rows()) +
                    " at a time: matrix product " + s.chain->describe(true) + ", " +
                    describe(then.op, then.params);
@@ -196,7 +196,7 @@ void Program::report(Report& report, int depth) const {
 const Equation* Program::shown_equation(const Step& s, bool kernel) const {
   if (kernel && s.fused.empty()) return nullptr;
   const int last = kernel ? *std::max_element(s.fused.begin(), s.fused.end()) : s.equation;
-  return &fusion_.graph.equations[static_cast<std::size_t>(last)];
+  return &fusion_.graph.equations[last];
 }
 
 CodeLabel Program::label_of(const Step& s, bool kernel) const {
@@ -204,9 +204,7 @@ CodeLabel Program::label_of(const Step& s, bool kernel) const {
   const Equation* last = shown_equation(s, kernel);
   std::string lines;
   if (kernel && gdb_wanted())
-    for (const NestValue& v :
-         fusion_.steps[static_cast<std::size_t>(&s - steps_.begin())].nest.values)
-      lines += at(v.where);
+    for (const NestValue& v : fusion_.steps[&s - steps_.begin()].nest.values) lines += at(v.where);
   return {kernel ? short_operations_of(s) : std::string(name_of(last->op)),
           kernel ? short_name(s.nest_text) : "", last ? last->where : CallSite(), std::move(lines)};
 }

@@ -8,7 +8,6 @@ namespace vt::detail {
 Vec<bool> Program::rows_first() const {
   const GraphBody& g = fusion_.graph;
   Vec<bool> first(g.avals.size(), true);
-  const auto at = [](Var v) { return static_cast<std::size_t>(v); };
   for (std::size_t v = 0; v < first.size(); ++v) {
     std::int64_t around = 1;
     for (std::int64_t extent : g.avals[v].shape) {
@@ -20,9 +19,9 @@ Vec<bool> Program::rows_first() const {
     }
   }
   for (const Equation& e : g.equations)
-    if (e.op == Op::reshape && !first[at(e.inputs[0])]) first[at(e.outputs[0])] = false;
+    if (e.op == Op::reshape && !first[e.inputs[0]]) first[e.outputs[0]] = false;
   for (std::size_t v = 0; v < first.size(); ++v)
-    if (!first[v]) first[at(fusion_.storage[v])] = false;
+    if (!first[v]) first[fusion_.storage[v]] = false;
   return first;
 }
 
@@ -61,7 +60,7 @@ bool Program::cut_by_rows() {
     if (count_if(a.shape, has_rows) > 1) return false;
   const Vec<bool> first = rows_first();
   const auto all_first = [&](const auto& buffers) {
-    return !any_of(buffers, [&](Var v) { return !first[static_cast<std::size_t>(v)]; });
+    return !any_of(buffers, [&](Var v) { return !first[v]; });
   };
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     Step& step = steps_[k];

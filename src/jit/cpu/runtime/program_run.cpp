@@ -19,17 +19,16 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   Vec<BufferRef> results(outputs_.size());
   const GraphBody& g = fusion_.graph;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i)
-    pointers[static_cast<std::size_t>(g.inputs[i])] = inputs[i]->data;
-  for (const auto& [v, i] : over_inputs_) pointers[static_cast<std::size_t>(v)] = inputs[i]->data;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) pointers[g.inputs[i]] = inputs[i]->data;
+  for (const auto& [v, i] : over_inputs_) pointers[v] = inputs[i]->data;
   BufferRef arena;
   try {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
       if (outputs_[i].slot_output >= 0) {
-        const std::size_t bytes = plan_.slots[static_cast<std::size_t>(outputs_[i].var)].bytes;
+        const std::size_t bytes = plan_.slots[outputs_[i].var].bytes;
         results[i] =
             !into.empty() && into[i] ? borrow_memory(into[i], bytes) : allocate(bytes, "a result");
-        pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i]->data;
+        pointers[outputs_[i].var] = results[i]->data;
       }
     if (plan_.arena_bytes) arena = allocate(plan_.arena_bytes, "intermediate results");
   } catch (const Error& error) {
@@ -54,19 +53,19 @@ Vec<BufferRef> Program::run(std::span<const BufferRef> inputs, std::span<void* c
     } catch (const Error& error) {
       fail_in(step, error);
     }
-    for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
+    for (Var v : step.released) produced[v] = {};
   }
 
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (results[i]) continue;
-    const auto v = static_cast<std::size_t>(outputs_[i].var);
+    const std::size_t v = outputs_[i].var;
     const BufferPlan::Slot& s = plan_.slots[v];
     using Kind = BufferPlan::Slot::Kind;
-    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    if (s.kind == Kind::input) results[i] = inputs[s.index];
     else if (s.kind == Kind::constant)
-      results[i] = g.equations[static_cast<std::size_t>(s.index)].as<ConstantParams>().buffer;
+      results[i] = g.equations[s.index].as<ConstantParams>().buffer;
     else if (s.kind == Kind::produced) results[i] = produced[v];
-    else results[i] = results[static_cast<std::size_t>(s.index)];
+    else results[i] = results[s.index];
   }
   for (std::size_t i = 0; i < into.size(); ++i) {
     if (!into[i]) continue;
@@ -88,9 +87,8 @@ void Program::run_into(std::span<const void* const> inputs, std::span<void* cons
   SmallVec<void*, 96> pointers(fixed_.begin(), fixed_.end());
   const GraphBody& g = fusion_.graph;
   for (std::size_t i = 0; i < g.inputs.size(); ++i)
-    pointers[static_cast<std::size_t>(g.inputs[i])] = const_cast<void*>(inputs[i]);
-  for (std::size_t i = 0; i < outputs_.size(); ++i)
-    pointers[static_cast<std::size_t>(outputs_[i].var)] = results[i];
+    pointers[g.inputs[i]] = const_cast<void*>(inputs[i]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) pointers[outputs_[i].var] = results[i];
   alignas(64) std::byte small[1024];
   BufferRef arena;
   try {
@@ -122,12 +120,9 @@ void Program::fail_in(const Step& step, const Error& error) const {
 // Where results begin in others' memory and in the arena, once those have addresses.
 void Program::place_in(void** pointers, void* arena) const {
   for (const Placed& p : placed_) {
-    void* const block =
-        p.output >= 0
-            ? pointers[static_cast<std::size_t>(outputs_[static_cast<std::size_t>(p.output)].var)]
-            : arena;
+    void* const block = p.output >= 0 ? pointers[outputs_[p.output].var] : arena;
     // none where all that lies there is empty
-    if (block) pointers[static_cast<std::size_t>(p.var)] = static_cast<char*>(block) + p.offset;
+    if (block) pointers[p.var] = static_cast<char*>(block) + p.offset;
   }
 }
 
@@ -137,7 +132,7 @@ void Program::place_in(void** pointers, void* arena) const {
 void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t batch) {
   const std::int64_t block = std::max(step.lanes, 1), whole = batch / block * block;
   SmallVec<void*, 8> buffers;
-  for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  for (Var v : step.operands) buffers.push_back(pointers[v]);
   const std::size_t operands = step.linalg.operands();
   const auto run_kernel = [&](void* const* own, std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t together = 4096;
@@ -146,7 +141,7 @@ void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t
     with.push_back(left_out);
     for (std::int64_t first = begin; first < end; first += together) {
       const std::int64_t count = std::min(together, end - first);
-      std::memset(left_out, 0, static_cast<std::size_t>(count));
+      std::memset(left_out, 0, count);
       step.kernel(with.data(), nullptr, first, first + count);
       const auto next = [&](const bool* at) {
         return static_cast<const bool*>(
@@ -172,7 +167,7 @@ void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t
   SmallVec<void*, 8> own;
   char* at = static_cast<char*>(rest->data);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const auto each = static_cast<std::size_t>(step.arguments[i]);
+    const std::size_t each = step.arguments[i];
     own.push_back(at);
     for (std::int64_t l = 0; i < operands && l < step.lanes; ++l)
       std::memcpy(at + static_cast<std::size_t>(l) * each,
@@ -183,7 +178,7 @@ void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t
   }
   run_kernel(own.data(), 0, step.lanes);
   for (std::size_t i = operands; i < buffers.size(); ++i) {
-    const auto each = static_cast<std::size_t>(step.arguments[i]);
+    const std::size_t each = step.arguments[i];
     std::memcpy(static_cast<char*>(buffers[i]) + static_cast<std::size_t>(whole) * each, own[i],
                 static_cast<std::size_t>(left) * each);
   }
@@ -191,8 +186,7 @@ void Program::run_matrices(const Step& step, void* const* pointers, std::int64_t
 
 void Program::run_transform(const Step& step, const FftSpec& spec, void* const* pointers) {
   const bool all_threads = step.parallel && thread_count() > 1 && (step.wakes || others_ready());
-  run_fft(spec, pointers[static_cast<std::size_t>(step.operands[0])],
-          pointers[static_cast<std::size_t>(step.operands[1])],
+  run_fft(spec, pointers[step.operands[0]], pointers[step.operands[1]],
           all_threads ? FftRanges([](std::int64_t total, RangeBody body, void* context) {
             parallel_ranges(total, 1, body, context);
           })
@@ -203,7 +197,7 @@ void Program::run_transform(const Step& step, const FftSpec& spec, void* const* 
 
 void Program::run_rows_alone(const Step& step, void* const* pointers, std::int64_t rows) {
   SmallVec<void*, 8> buffers;
-  for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  for (Var v : step.operands) buffers.push_back(pointers[v]);
   if (rows > 0) step.kernel(buffers.data(), nullptr, 0, rows);
 }
 
@@ -229,9 +223,7 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
   if (step.pair) return run_pair(step, pointers);
   switch (step.kind) {
     case Step::Kind::kernel:
-      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] ==
-                                     pointers[static_cast<std::size_t>(step.copied_to)])
-        break;
+      if (step.copied_to >= 0 && pointers[step.copied_from] == pointers[step.copied_to]) break;
       if (step.parallel && thread_count() > 1 && (step.wakes || others_ready())) {
         parallel_ranges(
             step.iterations, step.grain,
@@ -247,7 +239,7 @@ bool Program::run_step(const Step& step, void* const* pointers, const PackedOper
       break;
     case Step::Kind::sort: {
       SmallVec<void*, 8> buffers;
-      for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+      for (Var v : step.operands) buffers.push_back(pointers[v]);
       sort_rows(step.sort, buffers.data(), buffers.data() + buffers.size() / 2);
       break;
     }
@@ -270,9 +262,7 @@ void Program::run_product(const Step& step, void* const* pointers, const PackedO
     run_kernel(step, pointers, begin / step.row_group, end / step.row_group,
                {&of_rows, elsewhere ? 1u : 0u}, arguments);
   };
-  const auto at = [&](std::size_t operand) {
-    return pointers[static_cast<std::size_t>(step.operands[operand])];
-  };
+  const auto at = [&](std::size_t operand) { return pointers[step.operands[operand]]; };
   const RowsDone done =
       step.kernel ? RowsDone(on_rows, step.row_group, step.rows_alone) : RowsDone();
   if (rows < 0) step.product->run(at(0), at(1), at(2), done, packed);
@@ -287,14 +277,11 @@ void Program::run_step_rows(const Step& step, void* const* pointers, const Packe
     return;
   }
   Vec<std::int64_t> arguments = step.arguments;
-  for (const auto& [argument, of_row] : step.row_arguments)
-    arguments[static_cast<std::size_t>(argument)] = rows * of_row;
+  for (const auto& [argument, of_row] : step.row_arguments) arguments[argument] = rows * of_row;
   const std::int64_t count = rows * step.of_row;
   switch (step.kind) {
     case Step::Kind::kernel: {
-      if (step.copied_to >= 0 && pointers[static_cast<std::size_t>(step.copied_from)] ==
-                                     pointers[static_cast<std::size_t>(step.copied_to)])
-        break;
+      if (step.copied_to >= 0 && pointers[step.copied_from] == pointers[step.copied_to]) break;
       const std::int64_t iterations = step.of_row ? count : step.iterations;
       const auto run = [&](std::int64_t begin, std::int64_t end) {
         run_kernel(step, pointers, begin, end, {}, arguments.data());
@@ -307,7 +294,7 @@ void Program::run_step_rows(const Step& step, void* const* pointers, const Packe
     case Step::Kind::product: run_product(step, pointers, packed, count, arguments.data()); break;
     case Step::Kind::sort: {
       SmallVec<void*, 8> buffers;
-      for (Var v : step.operands) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+      for (Var v : step.operands) buffers.push_back(pointers[v]);
       SortSpec some = step.sort;
       some.outer = count;
       sort_rows(some, buffers.data(), buffers.data() + buffers.size() / 2);
@@ -327,9 +314,7 @@ void Program::run_step_rows(const Step& step, void* const* pointers, const Packe
 }
 
 void Program::run_chain(const Step& step, void* const* pointers) {
-  const auto at = [&](std::size_t operand) {
-    return pointers[static_cast<std::size_t>(step.operands[operand])];
-  };
+  const auto at = [&](std::size_t operand) { return pointers[step.operands[operand]]; };
   const auto between = [&](std::int64_t begin, std::int64_t end, void* made, void* taken) {
     const Elsewhere rows[] = {{step.operands[2], made}, {step.operands[3], taken}};
     run_kernel(step, pointers, begin, end, rows);
@@ -340,10 +325,9 @@ void Program::run_chain(const Step& step, void* const* pointers) {
 Program::Packed Program::pack(std::span<const void* const> inputs) const {
   Packed packed;
   const auto address = [&](Var v) -> const void* {
-    const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
-    if (s.kind == BufferPlan::Slot::Kind::constant) return fixed_[static_cast<std::size_t>(v)];
-    return s.kind == BufferPlan::Slot::Kind::input ? inputs[static_cast<std::size_t>(s.index)]
-                                                   : nullptr;
+    const BufferPlan::Slot& s = plan_.slots[v];
+    if (s.kind == BufferPlan::Slot::Kind::constant) return fixed_[v];
+    return s.kind == BufferPlan::Slot::Kind::input ? inputs[s.index] : nullptr;
   };
   for (const Step& step : steps_) {
     packed.emplace_back();
@@ -416,7 +400,7 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
   if (begin == end) return;  // kernels take it that there is an iteration
   SmallVec<void*, 64> buffers;
   buffers.reserve(step.slots.size());
-  for (Var v : step.slots) buffers.push_back(pointers[static_cast<std::size_t>(v)]);
+  for (Var v : step.slots) buffers.push_back(pointers[v]);
   for (const Elsewhere& e : elsewhere)
     for (std::size_t b = 0; b < step.slots.size(); ++b)
       if (step.slots[b] == e.var) buffers[b] = e.begin;
@@ -426,12 +410,12 @@ void Program::run_kernel(const Step& step, void* const* pointers, std::int64_t b
 void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& produced,
                            std::span<const BufferRef> inputs, std::span<BufferRef> own) const {
   const GraphBody& g = fusion_.graph;
-  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  const Equation& e = g.equations[step.equation];
   Vec<BufferRef> operands;
   for (Var o : e.inputs) {
-    const auto v = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(o)]);
+    const std::size_t v = fusion_.storage[o];
     const BufferPlan::Slot& s = plan_.slots[v];
-    const auto index = static_cast<std::size_t>(s.index);
+    const std::size_t index = s.index;
     // What ends here becomes the loop's own, which may write over it.
     const bool own_now = std::find(step.handed_over.begin(), step.handed_over.end(),
                                    static_cast<Var>(v)) != step.handed_over.end();
@@ -444,10 +428,7 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
   Vec<BufferRef> made;
   Vec<const Buffer*> planned(operands.size(), nullptr);  // operands in memory that is written again
   for (std::size_t k = 0; k < operands.size(); ++k) {
-    const BufferPlan::Slot::Kind kind =
-        plan_
-            .slots[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(e.inputs[k])])]
-            .kind;
+    const BufferPlan::Slot::Kind kind = plan_.slots[fusion_.storage[e.inputs[k]]].kind;
     if (kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced)
       planned[k] = operands[k].get();
   }
@@ -459,7 +440,7 @@ void Program::run_equation(const Step& step, void** pointers, Vec<BufferRef>& pr
     for (BufferRef& b : interpret_equation(e, g, operands)) made.push_back(std::move(b));
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
-    const auto v = static_cast<std::size_t>(e.outputs[i]);
+    const std::size_t v = e.outputs[i];
     // A loop of no iterations hands on its operand.
     if (std::find(planned.begin(), planned.end(), made[i].get()) != planned.end()) {
       BufferRef copy = allocate(made[i]->bytes, name_of(e.op).data());

@@ -44,7 +44,7 @@ struct KeyGroup {
 SmallVec<KeyGroup, 2> key_groups(const SortSpec& s, int most_bits) {
   SmallVec<KeyGroup, 2> groups;
   for (int k = s.keys; k-- > 0;) {
-    const int bits = key_bits(s.dtypes[static_cast<std::size_t>(k)]);
+    const int bits = key_bits(s.dtypes[k]);
     if (groups.empty() || groups.back().bits + bits > most_bits) groups.push_back({k, k + 1, bits});
     else {
       groups.back().first = k;
@@ -232,7 +232,7 @@ class Sorter {
   template <class P>
   void sort_places(Tile& tile, const SmallVec<KeyGroup, 2>& groups) const {
     if (s_.keys == 1 && keeps_candidates(s_) && !s_.is_place[0]) {
-      const auto most = static_cast<std::size_t>(most_candidates());
+      const std::size_t most = most_candidates();
       Bench<typename P::Record> bench(tile, most * static_cast<std::size_t>(blocks_));
       keep_candidates<P>(tile, bench, most);
       return write<P>(tile, bench);
@@ -284,26 +284,24 @@ class Sorter {
   /// the row, as places decide between equals.
   template <class P>
   void keep_candidates(const Tile& tile, Bench<typename P::Record>& bench, std::size_t most) const {
-    const auto kept = static_cast<std::size_t>(s_.limit);
-    Vec<std::size_t> counts(static_cast<std::size_t>(blocks_));
+    const std::size_t kept = s_.limit;
+    Vec<std::size_t> counts(blocks_);
     for (std::int64_t c = 0; c < tile.columns; ++c) {
       auto*& best = bench.rows[c];
       const auto part = [&](std::int64_t p) {
         typename P::Record *own = best + static_cast<std::size_t>(p) * most,
                            *spare = bench.spare + static_cast<std::size_t>(p) * most;
         auto* const place = own;
-        counts[static_cast<std::size_t>(p)] = find_candidates<P>(
-            tile, c, p * s_.length / blocks_, (p + 1) * s_.length / blocks_, own, spare, most);
-        if (own != place)
-          std::memcpy(place, own,
-                      std::min(counts[static_cast<std::size_t>(p)], kept) * sizeof *own);
+        counts[p] = find_candidates<P>(tile, c, p * s_.length / blocks_,
+                                       (p + 1) * s_.length / blocks_, own, spare, most);
+        if (own != place) std::memcpy(place, own, std::min(counts[p], kept) * sizeof *own);
       };
       parallel_ranges(blocks_, 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t p = begin; p < end; ++p) part(p);
       });
       std::size_t count = 0;
       for (std::int64_t p = 0; p < blocks_; ++p) {
-        const std::size_t more = std::min(counts[static_cast<std::size_t>(p)], kept);
+        const std::size_t more = std::min(counts[p], kept);
         if (p > 0)
           std::memmove(best + count, best + static_cast<std::size_t>(p) * most,
                        more * sizeof *best);
@@ -319,7 +317,7 @@ class Sorter {
   std::size_t find_candidates(const Tile& tile, std::int64_t c, std::int64_t begin,
                               std::int64_t end, typename P::Record*& best,
                               typename P::Record*& spare, std::size_t most) const {
-    const auto kept = static_cast<std::size_t>(s_.limit);
+    const std::size_t kept = s_.limit;
     const Keys<typename P::Key> reader(s_.dtypes[0], s_.descending);
     const int bits = key_bits(s_.dtypes[0]);
     const bool skips = s_.inner == 1 && bits == 8 * static_cast<int>(sizeof(typename P::Key));

@@ -216,8 +216,7 @@ void sort_digits_together(Record*& a, Record*& b, std::size_t n, int width, int 
   Vec<std::size_t> counts(static_cast<std::size_t>(blocks) * buckets);
   const auto each_block = [&](const auto& f) {
     parallel_ranges(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto block = static_cast<std::size_t>(begin); block < static_cast<std::size_t>(end);
-           ++block)
+      for (std::size_t block = begin; block < static_cast<std::size_t>(end); ++block)
         f(counts.data() + block * buckets, block * n / static_cast<std::size_t>(blocks),
           (block + 1) * n / static_cast<std::size_t>(blocks));
     });

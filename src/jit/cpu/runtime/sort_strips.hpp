@@ -116,7 +116,7 @@ class StripSorter {
     Word *const rows = all.memory[1], keys[strip], places[strip];
     const std::int64_t count = s_.limit - s_.start;
     for (int key = 0; key < s_.keys; ++key) {
-      const auto k = static_cast<std::size_t>(key);
+      const std::size_t k = key;
       const Keys<Word> reader(s_.dtypes[k], s_.descending);
       if (!s_.is_place[k]) gather(all, k);
       for (std::int64_t i = 0; i < s_.length; ++i) {

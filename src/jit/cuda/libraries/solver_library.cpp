@@ -214,7 +214,7 @@ class Call : public LibraryCall {
         const Result r =
             wide_ ? s.cusolverDnDorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers)
                   : s.cusolverDnSorgqr_bufferSize(h.handle, m, n, k, nullptr, m, nullptr, &numbers);
-        device_bytes_ = static_cast<std::size_t>(numbers) * size_of(t_.dtype);
+        device_bytes_ = numbers * size_of(t_.dtype);
         return r;
       }
       case Routine::syevd:

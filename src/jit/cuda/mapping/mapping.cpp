@@ -21,7 +21,7 @@ double reach_of(const Nest& nest, IndexId e) {
     const IndexAtom& a = nest.indices.atom(t.atom);
     double most = 0;
     if (a.kind == IndexAtom::Kind::loop) {
-      const NestLoop& l = nest.loops[static_cast<std::size_t>(a.id)];
+      const NestLoop& l = nest.loops[a.id];
       most = static_cast<double>(std::max(l.extent, l.total));
     } else if (a.kind == IndexAtom::Kind::value) {
       most = static_cast<double>(nest.indices.limit_of_value(a.id));
@@ -51,7 +51,7 @@ RowWork row_work(const Nest& nest, const SmallVec<int, 6>& reduced, double eleme
     });
     if (!along) continue;
     seen.push_back(v.buffer);
-    w.bytes += static_cast<double>(size_of(nest.buffers[static_cast<std::size_t>(v.buffer)].dtype));
+    w.bytes += static_cast<double>(size_of(nest.buffers[v.buffer].dtype));
   }
   w.bytes = std::max(w.bytes, 1.0);
   return w;
@@ -75,19 +75,16 @@ bool is_plain(const Nest& nest, const Mapping& m) {
 int choose_tile_loop(const Nest& nest, const Mapping& m) {
   constexpr std::int64_t side = 16;
   const int inner = m.shared.back();
-  if (nest.loops[static_cast<std::size_t>(inner)].extent < side) return -1;
+  if (nest.loops[inner].extent < side) return -1;
   std::int64_t bytes = 0;
   for (const NestValue& v : nest.values) {
     if (v.kind != NestValue::Kind::load || v.mask >= 0) continue;
     for (int l : m.shared) {
-      if (l == inner || nest.loops[static_cast<std::size_t>(l)].extent < side ||
-          !lies_along(nest, v.index, l, inner))
+      if (l == inner || nest.loops[l].extent < side || !lies_along(nest, v.index, l, inner))
         continue;
       for (const NestValue& w : nest.values)
         if (w.kind == NestValue::Kind::load && w.mask < 0 && lies_along(nest, w.index, l, inner))
-          bytes += 32 * 33 *
-                   static_cast<std::int64_t>(
-                       size_of(nest.buffers[static_cast<std::size_t>(w.buffer)].dtype));
+          bytes += 32 * 33 * static_cast<std::int64_t>(size_of(nest.buffers[w.buffer].dtype));
       return bytes <= 32 << 10 ? l : -1;
     }
   }
@@ -97,7 +94,7 @@ int choose_tile_loop(const Nest& nest, const Mapping& m) {
 // Neighbours that a thread takes at a time: as many as an access of 16 bytes holds of the widest
 // dense array, if that leaves enough for all threads.
 int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device) {
-  const std::int64_t inner = nest.loops[static_cast<std::size_t>(m.shared.back())].extent;
+  const std::int64_t inner = nest.loops[m.shared.back()].extent;
   for (int vector = 8; vector > 1; vector /= 2) {
     if (m.shared.size() > 1 && inner % vector != 0) continue;
     if (m.thread_groups < std::int64_t{device.multiprocessors} * device.threads * vector) continue;
@@ -105,8 +102,7 @@ int choose_vector(const Nest& nest, const Mapping& m, const DeviceShape& device)
     const auto look = [&](int buffer, IndexId index, int mask) {
       if (mask >= 0 || !is_packed(nest, m, vector, index)) return;
       ++packed;
-      widest = std::max(
-          widest, static_cast<int>(size_of(nest.buffers[static_cast<std::size_t>(buffer)].dtype)));
+      widest = std::max(widest, static_cast<int>(size_of(nest.buffers[buffer].dtype)));
     };
     for (const NestValue& v : nest.values)
       if (v.kind == NestValue::Kind::load) look(v.buffer, v.index, v.mask);
@@ -135,9 +131,7 @@ bool is_packed(const Nest& nest, const Mapping& m, int vector, IndexId index) {
     return false;
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
   bool apart = nest.indices[index].constant % vector == 0;
-  nest.indices.each_value(index, [&](int v) {
-    apart = apart && !(dependences[static_cast<std::size_t>(v)] >> loop & 1u);
-  });
+  nest.indices.each_value(index, [&](int v) { apart = apart && !(dependences[v] >> loop & 1u); });
   for (const IndexTerm& t : nest.indices[index].terms) {
     const IndexAtom& a = nest.indices.atom(t.atom);
     apart = apart && ((a.kind == IndexAtom::Kind::loop && a.id == loop) || t.factor % vector == 0);
@@ -147,7 +141,7 @@ bool is_packed(const Nest& nest, const Mapping& m, int vector, IndexId index) {
 
 double iterations_of(const Nest& nest, const SmallVec<int, 6>& loops) {
   double n = 1;
-  for (int l : loops) n *= static_cast<double>(nest.loops[static_cast<std::size_t>(l)].extent);
+  for (int l : loops) n *= static_cast<double>(nest.loops[l].extent);
   return n;
 }
 
@@ -176,7 +170,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
   } else if (nest.stages.size() == 1) {
     SmallVec<int, 6> reduced;
     for (int l : nest.stages[0].loops) {
-      if (nest.loops[static_cast<std::size_t>(l)].reduce) reduced.push_back(l);
+      if (nest.loops[l].reduce) reduced.push_back(l);
       else m.shared.push_back(l);
     }
     const bool vertical = cpu.stages[0].mode == StageSchedule::Mode::vertical;
@@ -200,9 +194,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     }
     // A block's extent depends on the number of its block, which is then known first.
     insertion_sort(m.shared, [&](int a, int b) {
-      const auto inner = [&](int l) {
-        return nest.loops[static_cast<std::size_t>(l)].block_of >= 0;
-      };
+      const auto inner = [&](int l) { return nest.loops[l].block_of >= 0; };
       return !inner(a) && inner(b);
     });
   } else {
@@ -226,7 +218,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     m.local_bytes = local * m.thread_groups_in_block();
   }
   m.thread_groups = 1;
-  for (int l : m.shared) m.thread_groups *= nest.loops[static_cast<std::size_t>(l)].extent;
+  for (int l : m.shared) m.thread_groups *= nest.loops[l].extent;
   m.most_blocks =
       Mapping::times_over * device.multiprocessors * std::max(device.threads / m.block, 1);
   if (is_plain(nest, m)) {
@@ -235,7 +227,7 @@ Mapping choose_mapping(const Nest& nest, bool unique, const DeviceShape& device)
     else {
       m.tiles = 1;
       for (int l : m.shared) {
-        const std::int64_t extent = nest.loops[static_cast<std::size_t>(l)].extent;
+        const std::int64_t extent = nest.loops[l].extent;
         m.tiles *= l == m.tile_loop || l == m.shared.back() ? (extent + 31) / 32 : extent;
       }
     }

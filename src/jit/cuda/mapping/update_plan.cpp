@@ -22,7 +22,7 @@ bool is_injective(const Nest& nest, IndexId index) {
     const IndexAtom& a = nest.indices.atom(t.atom);
     if (t.factor <= 0) return false;
     if (a.kind == IndexAtom::Kind::loop) {
-      const NestLoop& l = nest.loops[static_cast<std::size_t>(a.id)];
+      const NestLoop& l = nest.loops[a.id];
       if (l.block_of >= 0) return false;
       digits.push_back({t.factor, l.extent});
     } else if (a.kind == IndexAtom::Kind::value) {
@@ -59,16 +59,15 @@ UpdatePlan plan_updates(const Nest& nest, bool unique) {
     return plan;
   }
   const Vec<std::uint64_t> dependences = loop_dependences(nest);
-  std::uint64_t keys = store.mask >= 0 ? dependences[static_cast<std::size_t>(store.mask)] : 0;
-  nest.indices.each_value(store.index,
-                          [&](int v) { keys |= dependences[static_cast<std::size_t>(v)]; });
+  std::uint64_t keys = store.mask >= 0 ? dependences[store.mask] : 0;
+  nest.indices.each_value(store.index, [&](int v) { keys |= dependences[v]; });
   const bool injective = is_injective(nest, store.index);
   for (int l : nest.stages[0].loops) {
     const bool window =
         injective && !(keys >> l & 1u) && nest.indices.factor_of_loop(store.index, l) > 0;
     (window ? plan.window_loops : plan.key_loops).push_back(l);
   }
-  const DType d = nest.buffers[static_cast<std::size_t>(store.buffer)].dtype;
+  const DType d = nest.buffers[store.buffer].dtype;
   if (unique || plan.key_loops.empty()) plan.way = UpdatePlan::Way::apart;
   else if (has_atomic(store.update, d)) plan.way = UpdatePlan::Way::atomic;
   else if (iterations_of(nest, plan.key_loops) <= few_iterations)

@@ -25,7 +25,7 @@ ProductEpilogue NestWriter::epilogue(int buffer, std::int64_t columns) {
     e.arguments += formatted(", a{}", a);
   }
   const IndexId read = element_epilogues::read_of(nest_, buffer);
-  const DType product = nest_.buffers[static_cast<std::size_t>(buffer)].dtype;
+  const DType product = nest_.buffers[buffer].dtype;
   text_ =
       formatted("VT_FN void vt_epilogue(const idx row, const idx column, const {} product{}) {{\n",
                 register_type(product), e.parameters);

@@ -99,12 +99,12 @@ void ProductWriter::unrolled(const std::string& s) {
 }
 
 bool ProductWriter::phased(int window) const {
-  const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
+  const ConvWindow& w = s_.windows[window];
   return w.lhs_dilation > 1 && w.stride == 1 && w.rhs_dilation == 1;
 }
 
 std::int64_t ProductWriter::places(int window) const {
-  const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
+  const ConvWindow& w = s_.windows[window];
   return phased(window) ? (w.size + w.lhs_dilation - 1) / w.lhs_dilation : w.size;
 }
 
@@ -206,14 +206,14 @@ std::string ProductWriter::offset(const std::string& start, const AxisList& axes
 
 std::string ProductWriter::first_place(int window, const std::string& o,
                                        const std::string& phase) const {
-  const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
+  const ConvWindow& w = s_.windows[window];
   if (phased(window))
     return formatted("{} + ({} + first{} - (idx){}) / {}", o, phase, window, w.low, w.lhs_dilation);
   return formatted("(idx){} * {} - (idx){}", w.stride, o, w.low);
 }
 
 std::string ProductWriter::meet(int window, const std::string& first, const std::string& p) {
-  const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
+  const ConvWindow& w = s_.windows[window];
   const bool asked = dilated(window) && !phased(window);
   const std::string at =
       formatted("{} + (idx){} * {}", first, phased(window) ? 1 : w.rhs_dilation, p);
@@ -227,7 +227,7 @@ std::string ProductWriter::meet(int window, const std::string& first, const std:
 }
 
 void ProductWriter::first_of_phase(int window, const std::string& phase) {
-  const ConvWindow& w = s_.windows[static_cast<std::size_t>(window)];
+  const ConvWindow& w = s_.windows[window];
   line(formatted("const idx first{} = vt_floor_mod<idx>((idx){} - {}, {});", window, w.low, phase,
                  w.lhs_dilation));
 }
@@ -271,7 +271,7 @@ void ProductWriter::elements() {
     const std::string o = formatted("x{}", i);
     std::string phase, of_phase = o;
     if (phased(w)) {
-      const std::int64_t d = s_.windows[static_cast<std::size_t>(w)].lhs_dilation;
+      const std::int64_t d = s_.windows[w].lhs_dilation;
       phase = formatted("{} % {}", o, d), of_phase = formatted("{} / {}", o, d);
       first_of_phase(w, phase);
     }
@@ -294,7 +294,7 @@ void ProductWriter::elements() {
     const int w = depth[i].window;
     if (w < 0) continue;
     line(formatted("if (!({})) continue;", meet(w, formatted("w{}", w), formatted("d{}", i))));
-    a_at += formatted(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
+    a_at += formatted(" + (idx){} * e{}", s_.windows[w].a, w);
   }
   a_at = offset(a_at, depth, "d", &Axis::a);
   line("sum = " +

@@ -118,9 +118,9 @@ void ProductWriter::tiles() {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const int w = batch[i].window;
     if (w < 0) continue;
-    phases[static_cast<std::size_t>(w)] = formatted("g{}", i);
+    phases[w] = formatted("g{}", i);
     first_of_phase(w, formatted("g{}", i));
-    b_start += formatted(" + (idx){} * first{}", s_.windows[static_cast<std::size_t>(w)].b, w);
+    b_start += formatted(" + (idx){} * first{}", s_.windows[w].b, w);
   }
   line(formatted("const idx first_a = {}, first_b = {}, first_c = {};",
                  offset("0", batch, "g", &Axis::a), offset(b_start, batch, "g", &Axis::b),
@@ -146,9 +146,9 @@ void ProductWriter::tiles() {
   std::string inside = formatted("row < {}", m);
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].window >= 0 && phased(rows[i].window)) {
-      const ConvWindow& w = s_.windows[static_cast<std::size_t>(rows[i].window)];
-      inside += formatted(" && r{} * {} + {} < {}", i, w.lhs_dilation,
-                          phases[static_cast<std::size_t>(rows[i].window)], w.out);
+      const ConvWindow& w = s_.windows[rows[i].window];
+      inside +=
+          formatted(" && r{} * {} + {} < {}", i, w.lhs_dilation, phases[rows[i].window], w.out);
     }
   line(formatted("row_at[i] = {} ? {} : -1;", inside, offset("first_c", rows, "r", &Axis::c)));
   line(formatted("column_at[i] = column < {} ? {} : -1;", n, offset("0", columns_, "s", &Axis::c)));
@@ -215,8 +215,7 @@ void ProductWriter::operand_lines(char which, bool by_k, int side, int deep, con
       offset(formatted("first_{}", which), axes, "r", which == 'a' ? &Axis::a : &Axis::b)));
   for (std::size_t i = 0; which == 'a' && i < axes.size(); ++i)
     if (const int w = axes[i].window; w >= 0)
-      line(formatted("w{}[i] = {};", w,
-                     first_place(w, formatted("r{}", i), phases[static_cast<std::size_t>(w)])));
+      line(formatted("w{}[i] = {};", w, first_place(w, formatted("r{}", i), phases[w])));
   close();
 }
 
@@ -235,14 +234,14 @@ void ProductWriter::fetch(char which, bool by_k, int side, int deep, const AxisL
     if (w < 0) continue;
     if (which == 'b') {
       if (!phased(w)) continue;
-      const ConvWindow& window = s_.windows[static_cast<std::size_t>(w)];
+      const ConvWindow& window = s_.windows[w];
       inside += formatted("{}first{} + {} * d{} < {}", inside.empty() ? "" : " && ", w,
                           window.lhs_dilation, i, window.size);
       continue;
     }
     inside += (inside.empty() ? "" : " && ") +
               meet(w, formatted("w{}[{}]", w, kept), formatted("d{}", i));
-    at += formatted(" + (idx){} * e{}", s_.windows[static_cast<std::size_t>(w)].a, w);
+    at += formatted(" + (idx){} * e{}", s_.windows[w].a, w);
   }
   const DType d = which == 'a' ? s_.a_dtype : s_.b_dtype;
   at = offset(at, depth, "d", which == 'a' ? &Axis::a : &Axis::b);

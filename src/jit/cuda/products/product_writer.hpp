@@ -46,9 +46,7 @@ class ProductWriter : SourceWriter {
   // A dilated image is taken phase by phase: results between two elements see places of the
   // filter that no other phase sees, and all others meet zeros. With steps or gaps in the filter as
   // well, places are asked one by one whether they meet an element.
-  bool dilated(int window) const {
-    return s_.windows[static_cast<std::size_t>(window)].lhs_dilation > 1;
-  }
+  bool dilated(int window) const { return s_.windows[window].lhs_dilation > 1; }
   bool phased(int window) const;
   std::int64_t places(int window) const;
   AxisList depth_axes() const;

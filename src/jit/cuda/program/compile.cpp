@@ -57,7 +57,7 @@ std::string architecture_for(const CudaDevice& device) {
   const int wanted = device.facts().major * 10 + device.facts().minor;
   int count = 0;
   check_nvrtc(n.nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
-  Vec<int> known(static_cast<std::size_t>(count), 0);
+  Vec<int> known(count, 0);
   check_nvrtc(n.nvrtcGetSupportedArchs(known.data()), "nvrtcGetSupportedArchs");
   int best = 0;
   for (int a : known)

@@ -146,11 +146,10 @@ Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
   if (equation_.op == Op::cond) {
     const BufferRef index = device_.download(*operands[0]);
     const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
-    return bodies_[static_cast<std::size_t>(
-                       std::clamp<std::int64_t>(*index->as<const std::int32_t>(), 0, last))]
-        ->run(operands.subspan(1));
+    return bodies_[std::clamp<std::int64_t>(*index->as<const std::int32_t>(), 0, last)]->run(
+        operands.subspan(1));
   }
-  const auto carries = static_cast<std::size_t>(equation_.as<WhileParams>().carries);
+  const std::size_t carries = equation_.as<WhileParams>().carries;
   Vec<BufferRef> values(operands.begin(), operands.end());
   while (*device_.download(*bodies_[0]->run(values)[0])->as<const std::uint8_t>()) {
     Vec<BufferRef> next = bodies_[1]->run(values);
@@ -163,9 +162,8 @@ Vec<BufferRef> DeviceControl::run(std::span<const BufferRef> operands) const {
 Vec<BufferRef> DeviceControl::run_scan(std::span<const BufferRef> operands) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
-  const auto length = static_cast<std::size_t>(p.length);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
+  const std::size_t length = p.length;
   const auto bytes = [&](Var v) { return graph.aval(v).bytes(); };
   Vec<BufferRef> values(operands.begin(), operands.end()), results(graph.outputs.size());
   for (std::size_t i = carries; i < results.size(); ++i)

@@ -48,8 +48,7 @@ bool DeviceControl::list_counted(ReplayList& l, std::span<const Place> operands,
                                  std::span<const Place> results) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   const std::int64_t last = p.reverse ? p.length - 1 : -1;
   const auto bytes = [&](std::size_t i, bool result) {
     return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes();

@@ -21,7 +21,6 @@ namespace device_lanes {
 
 using Storage = FlowGraph::Storage;
 using Tensors = std::vector<Tensor>;
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr std::size_t bytes_of_places = std::size_t{1} << 30;
 constexpr std::int64_t most_places = 65536, first_frames = 16;
@@ -63,7 +62,7 @@ DeviceLanes::DeviceLanes(const BatchedCallParams& call, CallSite, const CudaDevi
   std::size_t bytes = 1;
   for (const FlowGraph::Slot& s : flow_.slots)
     if (s.storage == Storage::state) bytes += s.aval.bytes();
-    else if (s.storage == Storage::saved) bytes += s.aval.bytes() * at(first_frames);
+    else if (s.storage == Storage::saved) bytes += s.aval.bytes() * first_frames;
   places_ = lane_options().places;
   if (places_ <= 0)
     places_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(bytes_of_places / bytes), 8,
@@ -74,7 +73,7 @@ DeviceLanes::DeviceLanes(const BatchedCallParams& call, CallSite, const CudaDevi
 
 Aval DeviceLanes::array_of(int slot, std::int64_t frames) const {
   using namespace device_lanes;
-  const FlowGraph::Slot& s = flow_.slots[at(slot)];
+  const FlowGraph::Slot& s = flow_.slots[slot];
   switch (s.storage) {
     case Storage::shared: return s.aval;
     case Storage::argument: return {s.aval.dtype, with_rows(lanes_.count, s.aval.shape)};
@@ -113,11 +112,11 @@ GraphBody DeviceLanes::graph_of(const FlowGraph::Block& b, std::int64_t rows,
   return recorded(
       [&](std::span<const Tensor> in) {
         Tensors arrays(flow_.slots.size());
-        for (std::size_t i = 0; i < slots.size(); ++i) arrays[at(slots[i])] = in[i];
+        for (std::size_t i = 0; i < slots.size(); ++i) arrays[slots[i]] = in[i];
         const Tensor place = in[slots.size()], lane = in[slots.size() + 1],
                      frame = in[slots.size() + 2];
         const auto index_of = [&](int slot, bool callee) {
-          switch (flow_.slots[at(slot)].storage) {
+          switch (flow_.slots[slot].storage) {
             case Storage::argument: return lane;
             case Storage::saved: return callee ? frame + 1 : frame;
             default: return place;
@@ -125,10 +124,10 @@ GraphBody DeviceLanes::graph_of(const FlowGraph::Block& b, std::int64_t rows,
         };
         // An array and the rows of it that a place stands for.
         const auto addressed = [&](const FlowGraph::Place& p, bool callee) {
-          const FlowGraph::Slot& s = flow_.slots[at(p.slot)];
-          Tensor array = arrays[at(p.slot)];
+          const FlowGraph::Slot& s = flow_.slots[p.slot];
+          Tensor array = arrays[p.slot];
           if (p.index < 0) return std::pair(array, index_of(p.slot, callee));
-          const Tensor row = rows_of(arrays[at(p.index)], index_of(p.index, false));
+          const Tensor row = rows_of(arrays[p.index], index_of(p.index, false));
           if (s.storage == Storage::shared) return std::pair(array, row);
           const std::int64_t length = s.aval.shape[0];
           Shape flat = s.aval.shape;
@@ -139,13 +138,13 @@ GraphBody DeviceLanes::graph_of(const FlowGraph::Block& b, std::int64_t rows,
         Vec<bool> mapped, per_lane;
         for (std::size_t i = 0; i < b.reads.size(); ++i) {
           const FlowGraph::Place& r = b.reads[i];
-          const bool own = r.index >= 0 || flow_.slots[at(r.slot)].storage != Storage::shared;
+          const bool own = r.index >= 0 || flow_.slots[r.slot].storage != Storage::shared;
           per_lane.push_back(own);
           if (own) {
             const auto [array, index] = addressed(r, false);
             read.push_back(rows_of(array, index));
           } else {
-            read.push_back(arrays[at(r.slot)]);
+            read.push_back(arrays[r.slot]);
           }
           if (!b.in_body[i]) continue;
           inputs.push_back(read.back());
@@ -153,19 +152,19 @@ GraphBody DeviceLanes::graph_of(const FlowGraph::Block& b, std::int64_t rows,
         }
         const Tensors made = b.body ? replay(batch_body(*b.body, mapped, rows), inputs) : Tensors();
         const auto value = [&](const FlowGraph::Source& s) {
-          if (s.result >= 0) return made[at(s.result)];
-          if (per_lane[at(s.read)]) return read[at(s.read)];
-          return broadcast_to(read[at(s.read)], with_rows(rows, read[at(s.read)].shape()));
+          if (s.result >= 0) return made[s.result];
+          if (per_lane[s.read]) return read[s.read];
+          return broadcast_to(read[s.read], with_rows(rows, read[s.read].shape()));
         };
         Tensors next = arrays;
         for (const FlowGraph::Write& w : b.writes) {
           const auto [array, index] = addressed(w.to, w.callee);
-          Tensor now = next[at(w.to.slot)];
+          Tensor now = next[w.to.slot];
           now = with_rows_set(reshape(now, array.shape()), index, value(w.from));
-          next[at(w.to.slot)] = reshape(now, arrays[at(w.to.slot)].shape());
+          next[w.to.slot] = reshape(now, arrays[w.to.slot].shape());
         }
         Tensors results;
-        for (int slot : written) results.push_back(next[at(slot)]);
+        for (int slot : written) results.push_back(next[slot]);
         if (b.exit == FlowGraph::Exit::branch) results.push_back(value(b.decides));
         return results;
       },
@@ -177,7 +176,7 @@ GraphBody DeviceLanes::graph_of_results(std::int64_t rows) const {
   Vec<Aval> avals;
   const std::size_t count = flow_.results.size();
   for (int slot : flow_.results) {
-    const Aval& one = flow_.slots[at(slot)].aval;
+    const Aval& one = flow_.slots[slot].aval;
     avals.emplace_back(one.dtype, with_rows(lanes_.count, one.shape));
   }
   for (int slot : flow_.results) avals.push_back(array_of(slot, 1));
@@ -198,15 +197,15 @@ std::shared_ptr<Executable> DeviceLanes::program_of(int block, std::int64_t rows
   const std::lock_guard lock(mutex_);
   for (const auto& [key, program] : programs_)
     if (key.block == block && key.rows == rows && key.frames == frames) return program;
-  GraphBody graph = block < 0 ? graph_of_results(rows)
-                              : graph_of(flow_.blocks[device_lanes::at(block)], rows, frames);
+  GraphBody graph =
+      block < 0 ? graph_of_results(rows) : graph_of(flow_.blocks[block], rows, frames);
   graph = simplify(group_lanes(lower_batched_calls(std::move(graph))), SimplifyFor::running);
   // Arrays that it changes are its own.
   Vec<char> donated(graph.inputs.size(), false);
   if (block < 0) {
     for (std::size_t k = 0; k < flow_.results.size(); ++k) donated[k] = true;
   } else {
-    const FlowGraph::Block& b = flow_.blocks[device_lanes::at(block)];
+    const FlowGraph::Block& b = flow_.blocks[block];
     const Vec<int> slots = slots_of(b), written = slots_written(b);
     for (std::size_t i = 0; i < slots.size(); ++i)
       donated[i] = std::find(written.begin(), written.end(), slots[i]) != written.end();
@@ -225,10 +224,10 @@ class DeviceLanes::Run : public LaneRun {
     arrays_.resize(g_.slots.size());
     for (std::size_t s = 0; s < g_.slots.size(); ++s) {
       const FlowGraph::Slot& slot = g_.slots[s];
-      arrays_[s] = slot.operand >= 0 ? operands_[at(slot.operand)] : array(static_cast<int>(s));
+      arrays_[s] = slot.operand >= 0 ? operands_[slot.operand] : array(static_cast<int>(s));
     }
     for (int slot : g_.results)
-      results_.push_back(d_.device_.allocate(g_.slots[at(slot)].aval.bytes() * at(d_.lanes_.count),
+      results_.push_back(d_.device_.allocate(g_.slots[slot].aval.bytes() * d_.lanes_.count,
                                              "the results of lanes"));
     run_lanes(0, d_.lanes_.count, d_.places_);
     store_results();
@@ -241,7 +240,7 @@ class DeviceLanes::Run : public LaneRun {
   }
   /// Numbers of rows, filled up.
   BufferRef numbers(std::int64_t rows, std::int32_t fill, const Vec<std::int32_t>& values) const {
-    const BufferRef host = vt::detail::allocate(at(rows) * sizeof(std::int32_t), "rows of lanes");
+    const BufferRef host = vt::detail::allocate(rows * sizeof(std::int32_t), "rows of lanes");
     auto* to = host->as<std::int32_t>();
     std::fill(std::copy(values.begin(), values.end(), to), to + rows, fill);
     return moved(host, vt::cuda(d_.device_.index()));
@@ -252,15 +251,15 @@ class DeviceLanes::Run : public LaneRun {
 
   void lane_ends(std::int64_t place) override {
     ended_places_.push_back(static_cast<std::int32_t>(place));
-    ended_lanes_.push_back(static_cast<std::int32_t>(lane_[at(place)]));
+    ended_lanes_.push_back(static_cast<std::int32_t>(lane_[place]));
   }
-  BufferRef operand(int i) const override { return moved(operands_[at(i)], vt::cpu()); }
+  BufferRef operand(int i) const override { return moved(operands_[i], vt::cpu()); }
   // Before others write where the results of lanes lie that have ended.
   void store_results() {
     if (ended_places_.empty()) return;
     const std::int64_t rows = bucket(ended_places_.size());
     Vec<BufferRef> in = std::move(results_);
-    for (int slot : g_.results) in.push_back(arrays_[at(slot)]);
+    for (int slot : g_.results) in.push_back(arrays_[slot]);
     in.push_back(numbers(rows, 0, ended_places_));
     in.push_back(numbers(rows, static_cast<std::int32_t>(d_.lanes_.count), ended_lanes_));
     results_ = d_.program_of(-1, rows, 1)->run(in);
@@ -275,38 +274,37 @@ class DeviceLanes::Run : public LaneRun {
     for (std::size_t s = 0; s < g_.slots.size(); ++s) {
       if (g_.slots[s].storage != FlowGraph::Storage::saved) continue;
       const BufferRef larger = array(static_cast<int>(s));
-      const std::size_t bytes = g_.slots[s].aval.bytes() * at(before);
+      const std::size_t bytes = g_.slots[s].aval.bytes() * before;
       for (std::int64_t p = 0; p < count_ && bytes; ++p)
-        d_.device_.copy(address(*larger) + 2 * bytes * at(p), address(*arrays_[s]) + bytes * at(p),
-                        bytes);
+        d_.device_.copy(address(*larger) + 2 * bytes * p, address(*arrays_[s]) + bytes * p, bytes);
       arrays_[s] = larger;
     }
   }
 
   void run_block(int number, const Places& places, Vec<std::int32_t>& decisions) override {
     store_results();
-    const FlowGraph::Block& b = g_.blocks[at(number)];
+    const FlowGraph::Block& b = g_.blocks[number];
     for (std::int32_t p : places)
-      while (static_cast<std::int64_t>(returns_[at(p)]) + 2 > frames_) grow();
+      while (static_cast<std::int64_t>(returns_[p]) + 2 > frames_) grow();
     const std::int64_t rows = bucket(places.size());
     const Vec<int> slots = d_.slots_of(b), written = d_.slots_written(b);
     Vec<std::int32_t> place, lane, frame;
     for (std::int32_t p : places) {
       place.push_back(p);
-      lane.push_back(static_cast<std::int32_t>(lane_[at(p)]));
+      lane.push_back(static_cast<std::int32_t>(lane_[p]));
       frame.push_back(static_cast<std::int32_t>(p * frames_) +
-                      static_cast<std::int32_t>(returns_[at(p)]));
+                      static_cast<std::int32_t>(returns_[p]));
     }
     const auto none = static_cast<std::int32_t>(d_.places_);
     Vec<BufferRef> in;
-    for (int slot : slots) in.push_back(arrays_[at(slot)]);
+    for (int slot : slots) in.push_back(arrays_[slot]);
     in.push_back(numbers(rows, none, place));
     in.push_back(numbers(rows, 0, lane));
     in.push_back(numbers(rows, static_cast<std::int32_t>(none * frames_), frame));
     const std::shared_ptr<Executable> program = d_.program_of(number, rows, frames_);
-    for (int slot : written) arrays_[at(slot)] = {};
+    for (int slot : written) arrays_[slot] = {};
     Vec<BufferRef> made = program->run(in);
-    for (std::size_t i = 0; i < written.size(); ++i) arrays_[at(written[i])] = made[i];
+    for (std::size_t i = 0; i < written.size(); ++i) arrays_[written[i]] = made[i];
     if (b.exit != FlowGraph::Exit::branch) return;
     const BufferRef chosen = moved(made[written.size()], vt::cpu());
     decisions.assign(chosen->as<std::int32_t>(), chosen->as<std::int32_t>() + places.size());
@@ -329,7 +327,7 @@ Vec<BufferRef> DeviceLanes::run(std::span<const BufferRef> operands) {
             cuda_executable(simplify(*flow_.prologue, SimplifyFor::running), device_.index());
     }
     Vec<BufferRef> shared;
-    for (int i : flow_.prologue_operands) shared.push_back(operands[static_cast<std::size_t>(i)]);
+    for (int i : flow_.prologue_operands) shared.push_back(operands[i]);
     for (BufferRef& made : prologue_->run(shared)) all.push_back(std::move(made));
   }
   return Run(*this, all).all();

@@ -33,7 +33,7 @@ struct Cut {
     NestLoop counted;
     counted.extent = count;
     nest.loops.push_back(counted);
-    NestLoop& cut = nest.loops[static_cast<std::size_t>(inside)];
+    NestLoop& cut = nest.loops[inside];
     cut.block_of = blocks;
     cut.block = cut.extent = block;
     cut.total = total;
@@ -46,15 +46,14 @@ struct Cut {
     }
     // Every index goes on from its block.
     Vec<IndexId> moved(nest.loops.size(), -1);
-    moved[static_cast<std::size_t>(inside)] =
-        nest.indices.add(nest.indices.loop(inside, block),
-                         nest.indices.scale(nest.indices.loop(blocks, count), block));
+    moved[inside] = nest.indices.add(nest.indices.loop(inside, block),
+                                     nest.indices.scale(nest.indices.loop(blocks, count), block));
     for (NestValue& v : nest.values)
       if (v.index >= 0) v.index = nest.indices.substitute(v.index, moved);
     for (NestStore& s : nest.stores) s.index = nest.indices.substitute(s.index, moved);
     loops.insert(loops.begin(), blocks);
   }
-  const NestLoop& loop(int l) const { return nest.loops[static_cast<std::size_t>(l)]; }
+  const NestLoop& loop(int l) const { return nest.loops[l]; }
   int add_buffer(DType d, bool written) {
     NestBuffer b;
     b.dtype = d;
@@ -83,7 +82,7 @@ std::int64_t scan_block(const Nest& nest) {
   double rows = 1, iterations = 1;
   int reduced = 0;
   for (int l : nest.stages[0].loops) {
-    const NestLoop& loop = nest.loops[static_cast<std::size_t>(l)];
+    const NestLoop& loop = nest.loops[l];
     if (loop.block_of >= 0) return 0;
     reduced += loop.reduce;
     (loop.reduce ? iterations : rows) *= static_cast<double>(loop.extent);
@@ -94,8 +93,7 @@ std::int64_t scan_block(const Nest& nest) {
     roots.push_back(r.value);
   }
   // Scans of scans, and results that come after, are made in one go.
-  if (any_of(needed_values(nest, roots),
-             [&](int v) { return nest.values[static_cast<std::size_t>(v)].kind == Kind::state; }))
+  if (any_of(needed_values(nest, roots), [&](int v) { return nest.values[v].kind == Kind::state; }))
     return 0;
   if (reduced != 1 ||
       any_of(nest.stores, [](const NestStore& s) { return s.after || s.update != Op::input; }))
@@ -215,7 +213,7 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
   const Vec<NestValue> given = std::move(whole.nest.values);
   whole.nest.values.clear();
   Vec<int> renamed;
-  const auto to = [&](int v) { return v < 0 ? v : renamed[static_cast<std::size_t>(v)]; };
+  const auto to = [&](int v) { return v < 0 ? v : renamed[v]; };
   IndexTable& indices = whole.nest.indices;
   for (NestValue v : given) {
     for (int& o : v.operands) o = to(o);
@@ -223,7 +221,7 @@ void add_long_scan(const Nest& nest, std::int64_t block, std::span<const Launch:
     const int own = whole.add(v);
     renamed.push_back(own);
     if (v.kind != Kind::state) continue;
-    NestReduction& reduction = whole.nest.reductions[static_cast<std::size_t>(v.argument)];
+    NestReduction& reduction = whole.nest.reductions[v.argument];
     reduction.state = own;
     NestValue later, read, joined, chosen;
     later.kind = Kind::in_range;

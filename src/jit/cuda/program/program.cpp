@@ -59,7 +59,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       prepare_kernel(step, fused);
       continue;
     }
-    const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
+    const Equation& e = g.equations[fused.equation];
     step.equation = fused.equation;
     step.name = name_of(e.op);
     if (e.where.file) step.lines.push_back(e.where);
@@ -91,15 +91,14 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
     if (lies_over_input(static_cast<Var>(v)))
       overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
   for (DeviceStep& step : steps_)
-    if (step.equation >= 0 && g.equations[static_cast<std::size_t>(step.equation)].op == Op::sort)
-      prepare_sort(step, g.equations[static_cast<std::size_t>(step.equation)]);
+    if (step.equation >= 0 && g.equations[step.equation].op == Op::sort)
+      prepare_sort(step, g.equations[step.equation]);
   compile_kernels(keep_texts);
   constants_.resize(g.avals.size());
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
     if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
-      constants_[v] = moved(
-          g.equations[static_cast<std::size_t>(plan_.slots[v].index)].as<ConstantParams>().buffer,
-          vt::cuda(device_.index()));
+      constants_[v] = moved(g.equations[plan_.slots[v].index].as<ConstantParams>().buffer,
+                            vt::cuda(device_.index()));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     steps_[k].released = plan_.released[k];
     launches_ += steps_[k].launches.size();
@@ -121,7 +120,7 @@ void CudaProgram::compile_kernels(bool keep_texts) {
   parallel_ranges(
       static_cast<std::int64_t>(all.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          Launch& launch = *all[static_cast<std::size_t>(i)];
+          Launch& launch = *all[i];
           launch.code = device_code(device_, launch.source, launch.name);
           launch.code->allow_shared(launch.grid.shared_bytes);
           // The driver knows how many blocks of this code fit on a multiprocessor, by its registers
@@ -160,8 +159,7 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) pointers[v] = address(*constants_[v]);
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-    const auto v =
-        static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const std::size_t v = fusion_.storage[g.outputs[i]];
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind != Kind::output || s.index != static_cast<int>(i)) continue;
     results[i] = device_.allocate(s.bytes, "a result", &fusion_.graph);
@@ -175,27 +173,24 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
   const DevicePtr scratch = scratch_bytes_ ? address(*arena) + arena_bytes : 0;
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == Kind::input) pointers[v] = address(*inputs[static_cast<std::size_t>(s.index)]);
+    if (s.kind == Kind::input) pointers[v] = address(*inputs[s.index]);
     if (s.kind == Kind::arena && arena) pointers[v] = address(*arena) + s.offset;
     if (s.kind == Kind::in_output)
-      pointers[v] = pointers[static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(
-                        g.outputs[static_cast<std::size_t>(s.index)])])] +
-                    s.offset;
+      pointers[v] = pointers[fusion_.storage[g.outputs[s.index]]] + s.offset;
   }
   for (const DeviceStep& step : steps_) {
     if (step.kind == DeviceStep::Kind::kernel) run_kernels(step, pointers, scratch);
     else run_equation(step, pointers, produced, inputs);
-    for (Var v : step.released) produced[static_cast<std::size_t>(v)] = {};
+    for (Var v : step.released) produced[v] = {};
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     if (results[i]) continue;
-    const auto v =
-        static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
+    const std::size_t v = fusion_.storage[g.outputs[i]];
     const BufferPlan::Slot& s = plan_.slots[v];
-    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    if (s.kind == Kind::input) results[i] = inputs[s.index];
     else if (s.kind == Kind::constant) results[i] = constants_[v];
     else if (s.kind == Kind::produced) results[i] = produced[v];
-    else results[i] = results[static_cast<std::size_t>(s.index)];
+    else results[i] = results[s.index];
   }
 }
 
@@ -205,7 +200,7 @@ void CudaProgram::run_kernels(const DeviceStep& step, const Vec<DevicePtr>& poin
     const Span span("launch", launch.name);
     SmallVec<DevicePtr, 16> addresses;
     for (const Launch::Pointer& p : launch.pointers)
-      addresses.push_back((p.var < 0 ? scratch : pointers[static_cast<std::size_t>(p.var)]) +
+      addresses.push_back((p.var < 0 ? scratch : pointers[p.var]) +
                           static_cast<DevicePtr>(p.offset));
     if (launch.library) {
       launch.library->run(device_, device_.stream(), {addresses.data(), addresses.size()});
@@ -221,9 +216,9 @@ void CudaProgram::run_kernels(const DeviceStep& step, const Vec<DevicePtr>& poin
 
 BufferRef CudaProgram::at(Var v, const Vec<DevicePtr>& pointers, const Vec<BufferRef>& produced,
                           std::span<const BufferRef> inputs) const {
-  const auto storage = static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
+  const std::size_t storage = fusion_.storage[v];
   const BufferPlan::Slot& s = plan_.slots[storage];
-  if (s.kind == BufferPlan::Slot::Kind::input) return inputs[static_cast<std::size_t>(s.index)];
+  if (s.kind == BufferPlan::Slot::Kind::input) return inputs[s.index];
   if (s.kind == BufferPlan::Slot::Kind::constant) return constants_[storage];
   if (s.kind == BufferPlan::Slot::Kind::produced) return produced[storage];
   BufferRef view =
@@ -236,7 +231,7 @@ void CudaProgram::run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers,
                                Vec<BufferRef>& produced, std::span<const BufferRef> inputs) const {
   const Span span("run", step.name);
   const GraphBody& g = fusion_.graph;
-  const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+  const Equation& e = g.equations[step.equation];
   Vec<BufferRef> operands;
   for (Var v : e.inputs) operands.push_back(at(v, pointers, produced, inputs));
   Vec<BufferRef> made;
@@ -260,7 +255,7 @@ void CudaProgram::run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers,
     for (BufferRef& b : made) b = moved(b, vt::cuda(device_.index()));
   }
   for (std::size_t i = 0; i < made.size(); ++i) {
-    const auto v = static_cast<std::size_t>(e.outputs[i]);
+    const std::size_t v = e.outputs[i];
     pointers[v] = address(*made[i]);
     produced[v] = std::move(made[i]);
   }
@@ -315,9 +310,8 @@ void CudaProgram::report(Report& report, int depth) const {
 
 // A result in the place of an input, which is not that input itself.
 bool CudaProgram::lies_over_input(Var v) const {
-  const BufferPlan::Slot& s = plan_.slots[static_cast<std::size_t>(v)];
-  return s.kind == BufferPlan::Slot::Kind::input &&
-         fusion_.graph.inputs[static_cast<std::size_t>(s.index)] != v;
+  const BufferPlan::Slot& s = plan_.slots[v];
+  return s.kind == BufferPlan::Slot::Kind::input && fusion_.graph.inputs[s.index] != v;
 }
 
 Memory CudaProgram::memory() const {

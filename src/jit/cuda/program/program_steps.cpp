@@ -58,7 +58,7 @@ void CudaProgram::prepare_kernel(DeviceStep& step, const FusedStep& fused) const
   const Nest& nest = fused.nest;
   // Of updates: what the user promised.
   const bool unique = any_of(fused.fused, [&](int k) {
-    const Equation& e = fusion_.graph.equations[static_cast<std::size_t>(k)];
+    const Equation& e = fusion_.graph.equations[k];
     return is_scatter(e.op) && e.as<ScatterParams>().unique;
   });
   const Mapping mapping =
@@ -111,7 +111,7 @@ void CudaProgram::prepare_kernel(DeviceStep& step, const FusedStep& fused) const
 
 void CudaProgram::add_lines(DeviceStep& step, const FusedStep& fused, const GraphBody& g) {
   for (int equation : fused.fused) {
-    const CallSite w = g.equations[static_cast<std::size_t>(equation)].where;
+    const CallSite w = g.equations[equation].where;
     if (w.file && none_of(step.lines, [&](const CallSite& known) {
           return known.line == w.line && known.file == w.file;
         }))
@@ -121,10 +121,8 @@ void CudaProgram::add_lines(DeviceStep& step, const FusedStep& fused, const Grap
 
 bool CudaProgram::prepare_product(DeviceStep& step, const FusedStep& fused) const {
   const GraphBody& g = fusion_.graph;
-  const Equation& e = g.equations[static_cast<std::size_t>(fused.equation)];
-  const auto memory = [&](Var v) {
-    return Launch::Pointer{fusion_.storage[static_cast<std::size_t>(v)]};
-  };
+  const Equation& e = g.equations[fused.equation];
+  const auto memory = [&](Var v) { return Launch::Pointer{fusion_.storage[v]}; };
   const Launch::Pointer a = memory(e.inputs[0]), b = memory(e.inputs[1]), c = memory(e.outputs[0]);
   ConvSpec spec;
   if (e.op == Op::conv_general) {
@@ -153,8 +151,8 @@ bool CudaProgram::prepare_product(DeviceStep& step, const FusedStep& fused) cons
   std::optional<ProductEpilogue> epilogue;
   if (fused.row_loop < 0 || !fused.rows_alone) last.pointers.push_back(c);
   if (fused.row_loop >= 0) {
-    const auto product = static_cast<std::size_t>(
-        std::find(fused.buffers.begin(), fused.buffers.end(), c.var) - fused.buffers.begin());
+    const std::size_t product =
+        std::find(fused.buffers.begin(), fused.buffers.end(), c.var) - fused.buffers.begin();
     epilogue = product_epilogue(fused.nest, static_cast<int>(product), dense_columns(spec),
                                 !fused.rows_alone);
     epilogue->name = cuda_program::kernel_name(fused.nest).substr(6);
@@ -215,7 +213,7 @@ bool CudaProgram::prepare_matrices(DeviceStep& step, const Equation& e) const {
   Launch launch{.name = std::move(m.name),
                 .source = std::move(m.source),
                 .grid = {m.blocks, m.threads, m.shared_bytes}};
-  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[v]});
   for (Var v : e.outputs) launch.pointers.push_back({v});
   step.launches.push_back(std::move(launch));
   return true;
@@ -225,7 +223,7 @@ bool CudaProgram::prepare_matrices(DeviceStep& step, const Equation& e) const {
 bool CudaProgram::prepare_large_matrices(DeviceStep& step, const Equation& e,
                                          const LinalgSpec& spec) const {
   SmallVec<Launch::Pointer, 8> operands, results;
-  for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.inputs) operands.push_back({fusion_.storage[v]});
   for (Var v : e.outputs) results.push_back({v});
   ScratchLayout scratch;
   const std::string reason = add_large_matrices(
@@ -253,8 +251,7 @@ bool CudaProgram::prepare_large_matrices(DeviceStep& step, const Equation& e,
 bool CudaProgram::prepare_transform(DeviceStep& step, const Equation& e) const {
   const FftSpec spec = fft_spec(e.as<FftParams>(), fusion_.graph.aval(e.inputs[0]));
   FftSource f = fft_source(spec);
-  const Launch::Pointer operand{fusion_.storage[static_cast<std::size_t>(e.inputs[0])]},
-      result{e.outputs[0]};
+  const Launch::Pointer operand{fusion_.storage[e.inputs[0]]}, result{e.outputs[0]};
   ScratchLayout scratch;
   // Rows that do not fit in shared memory are the library's, if there is one.
   const std::int64_t elements = fusion_.graph.aval(e.outputs[0]).elements();
@@ -289,7 +286,7 @@ bool CudaProgram::prepare_transform(DeviceStep& step, const Equation& e) const {
   SmallVec<Launch::Pointer, 2> pieces;
   for (std::int64_t bytes : f.bytes) pieces.push_back(scratch.take(bytes));
   const auto memory = [&](int which) {
-    return which == -1 ? operand : which == -2 ? result : pieces[static_cast<std::size_t>(which)];
+    return which == -1 ? operand : which == -2 ? result : pieces[which];
   };
   for (FftPass& p : f.passes) {
     step.text += formatted("{} blocks of {} threads\n", p.blocks, p.threads);
@@ -320,7 +317,7 @@ bool CudaProgram::prepare_in_registers(DeviceStep& step, const Equation& e) cons
                 .work = register_work(*form)};
   launch.source = register_kernel_source(*form, launch.name);
   launch.work *= static_cast<double>(std::max<std::int64_t>(form->count, 1));
-  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.inputs) launch.pointers.push_back({fusion_.storage[v]});
   for (Var v : e.outputs) launch.pointers.push_back({v});
   step.launches.push_back(std::move(launch));
   return true;
@@ -328,13 +325,11 @@ bool CudaProgram::prepare_in_registers(DeviceStep& step, const Equation& e) cons
 
 void CudaProgram::prepare_sort(DeviceStep& step, const Equation& e) const {
   SmallVec<Launch::Pointer, 8> operands, results;
-  for (Var v : e.inputs) operands.push_back({fusion_.storage[static_cast<std::size_t>(v)]});
+  for (Var v : e.inputs) operands.push_back({fusion_.storage[v]});
   for (Var o : e.outputs) {
-    const Var v = fusion_.storage[static_cast<std::size_t>(o)];
-    results.push_back(plan_.slots[static_cast<std::size_t>(v)].kind ==
-                              BufferPlan::Slot::Kind::unused
-                          ? unwanted
-                          : Launch::Pointer{v});
+    const Var v = fusion_.storage[o];
+    results.push_back(plan_.slots[v].kind == BufferPlan::Slot::Kind::unused ? unwanted
+                                                                            : Launch::Pointer{v});
   }
   const SortSpec spec = sort_spec(fusion_, e);
   ScratchLayout scratch;

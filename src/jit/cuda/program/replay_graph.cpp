@@ -63,8 +63,7 @@ constexpr std::size_t least_steps = 3;
 
 DevicePtr ReplayGraph::resolve(Place place) const {
   if (place.base == Place::fixed) return place.offset;
-  return (place.base == Place::scratch ? scratch_ : bases_[static_cast<std::size_t>(place.base)]) +
-         place.offset;
+  return (place.base == Place::scratch ? scratch_ : bases_[place.base]) + place.offset;
 }
 
 KernelNodeParams ReplayGraph::parameters_of(const ReplayStep& step, Parameters& p) const {
@@ -153,10 +152,8 @@ void ReplayGraph::add_steps(Graph graph, const Vec<ReplayStep>& steps, const Rep
     }
     for (const Place& place : step.places) {
       if (place.base < 0) continue;
-      if (graph != graph_ || step.kind >= Kind::branch)
-        settled_[static_cast<std::size_t>(place.base)] = true;
-      else
-        used_by_[static_cast<std::size_t>(place.base)].push_back(static_cast<int>(nodes_.size()));
+      if (graph != graph_ || step.kind >= Kind::branch) settled_[place.base] = true;
+      else used_by_[place.base].push_back(static_cast<int>(nodes_.size()));
     }
     if (graph == graph_) nodes_.push_back({last, &step, false});
   }
@@ -215,13 +212,13 @@ void ReplayGraph::prepare(std::span<const DevicePtr> bases, DevicePtr scratch) {
       if (bases[b] == bases_[b]) continue;
       bases_[b] = bases[b];
       for (int n : used_by_[b])
-        if (!nodes_[static_cast<std::size_t>(n)].stale) {
-          nodes_[static_cast<std::size_t>(n)].stale = true;
+        if (!nodes_[n].stale) {
+          nodes_[n].stale = true;
           stale.push_back(n);
         }
     }
     for (int n : stale) {
-      Movable& m = nodes_[static_cast<std::size_t>(n)];
+      Movable& m = nodes_[n];
       m.stale = false;
       if (update(m)) continue;
       make();
@@ -265,9 +262,7 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
   Replay& r = *replay_;
   if (!r.possible) return false;
   const GraphBody& g = fusion_.graph;
-  const auto storage = [&](std::size_t i) {
-    return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(g.outputs[i])]);
-  };
+  const auto storage = [&](std::size_t i) { return fusion_.storage[g.outputs[i]]; };
   ReplayScratch& scratch = replay_scratch(device_.index());
   const std::lock_guard lock(scratch.mutex);
   if (!r.listed) {
@@ -333,9 +328,9 @@ bool CudaProgram::replay(std::span<const BufferRef> inputs, Vec<BufferRef>& resu
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     if (r.results[i] >= 0) continue;
     const BufferPlan::Slot& s = plan_.slots[storage(i)];
-    if (s.kind == Kind::input) results[i] = inputs[static_cast<std::size_t>(s.index)];
+    if (s.kind == Kind::input) results[i] = inputs[s.index];
     else if (s.kind == Kind::constant) results[i] = constants_[storage(i)];
-    else if (s.kind == Kind::output) results[i] = results[static_cast<std::size_t>(s.index)];
+    else if (s.kind == Kind::output) results[i] = results[s.index];
     for (std::size_t k = 0; k < i && !results[i]; ++k)
       if (storage(k) == storage(i)) results[i] = results[k];
   }

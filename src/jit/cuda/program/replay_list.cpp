@@ -41,9 +41,7 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
                        std::span<const Place> outputs) const {
   using Kind = BufferPlan::Slot::Kind;
   const GraphBody& g = fusion_.graph;
-  const auto storage = [&](Var v) {
-    return static_cast<std::size_t>(fusion_.storage[static_cast<std::size_t>(v)]);
-  };
+  const auto storage = [&](Var v) { return fusion_.storage[v]; };
   const std::size_t taken = l.taken();
   const Place arena = plan_.arena_bytes ? l.take(plan_.arena_bytes) : Place();
   // of one step after the other
@@ -52,8 +50,7 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
   for (std::size_t v = 0; v < constants_.size(); ++v)
     if (constants_[v]) places[v] = {Place::fixed, address(*constants_[v])};
   for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (plan_.slots[v].kind == Kind::input)
-      places[v] = inputs[static_cast<std::size_t>(plan_.slots[v].index)];
+    if (plan_.slots[v].kind == Kind::input) places[v] = inputs[plan_.slots[v].index];
   // A result that a loop or a branch makes is made where it belongs.
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const std::size_t v = storage(g.outputs[i]);
@@ -67,8 +64,7 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
   for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     if (s.kind == Kind::arena) places[v] = arena + s.offset;
-    if (s.kind == Kind::in_output)
-      places[v] = places[storage(g.outputs[static_cast<std::size_t>(s.index)])] + s.offset;
+    if (s.kind == Kind::in_output) places[v] = places[storage(g.outputs[s.index])] + s.offset;
   }
   for (const DeviceStep& step : steps_) {
     if (step.kind == DeviceStep::Kind::kernel) {
@@ -82,13 +78,13 @@ bool CudaProgram::list(ReplayList& l, std::span<const Place> inputs,
         kernel.work = launch.work;
         kernel.grid = launch.grid;
         for (const Launch::Pointer& p : launch.pointers)
-          kernel.places.push_back((p.var < 0 ? scratch : places[static_cast<std::size_t>(p.var)]) +
+          kernel.places.push_back((p.var < 0 ? scratch : places[p.var]) +
                                   static_cast<std::uint64_t>(p.offset));
         kernel.numbers = launch.numbers;
         if (!l.add(std::move(kernel))) return false;
       }
     } else if (step.kind == DeviceStep::Kind::control) {
-      const Equation& e = g.equations[static_cast<std::size_t>(step.equation)];
+      const Equation& e = g.equations[step.equation];
       Vec<Place> operands, results;
       for (Var v : e.inputs) operands.push_back(places[storage(v)]);
       for (Var v : e.outputs) {
@@ -143,9 +139,8 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
   if (equation_.op == Op::scan) {
     const auto& p = equation_.as<ScanParams>();
     const GraphBody& graph = *graphs_[0];
-    const auto carries = static_cast<std::size_t>(p.carries),
-               looped = carries + static_cast<std::size_t>(p.sequences);
-    const auto length = static_cast<std::size_t>(p.length);
+    const std::size_t carries = p.carries, looped = carries + p.sequences;
+    const std::size_t length = p.length;
     if (l.for_kernel()) return list_iterations(l, operands, results);
     if (l.may_have_conditions() && length > 1) {
       ReplayList one(true);
@@ -226,8 +221,7 @@ bool DeviceControl::list_iterations(ReplayList& l, std::span<const Place> operan
                                     std::span<const Place> results) const {
   const auto& p = equation_.as<ScanParams>();
   const GraphBody& graph = *graphs_[0];
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   const std::size_t taken = l.taken();
   const auto bytes = [&](std::size_t i, bool result) {
     return alone_.aval(result ? alone_.outputs[i] : alone_.inputs[i]).bytes();

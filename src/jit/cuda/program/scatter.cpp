@@ -25,8 +25,8 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
   using namespace device_scatter;
   const NestStore& store = nest.stores[0];
   std::int64_t n = 1, window = 1;
-  for (int l : plan.key_loops) n *= nest.loops[static_cast<std::size_t>(l)].extent;
-  for (int l : plan.window_loops) window *= nest.loops[static_cast<std::size_t>(l)].extent;
+  for (int l : plan.key_loops) n *= nest.loops[l].extent;
+  for (int l : plan.window_loops) window *= nest.loops[l].extent;
   if (n * window == 0) return;
   // Keys: the index without its window, or all bits where nothing is updated.
   const std::int64_t targets = target_elements(nest);
@@ -37,7 +37,7 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
                         places = scratch.take(bytes(place));
   Nest index = nest;
   Vec<IndexId> without(nest.loops.size(), -1);
-  for (int l : plan.window_loops) without[static_cast<std::size_t>(l)] = index.indices.constant(0);
+  for (int l : plan.window_loops) without[l] = index.indices.constant(0);
   NestValue value;
   value.kind = NestValue::Kind::index;
   value.dtype = key;
@@ -70,7 +70,7 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
   std::int64_t stride = 1;
   for (std::size_t i = plan.key_loops.size(); i-- > 0;) {
     const int l = plan.key_loops[i];
-    const std::int64_t extent = nest.loops[static_cast<std::size_t>(l)].extent;
+    const std::int64_t extent = nest.loops[l].extent;
     numbered.index = index.indices.add(numbered.index,
                                        index.indices.scale(index.indices.loop(l, extent), stride));
     stride *= extent;
@@ -105,7 +105,7 @@ void add_sorted_updates(const Nest& nest, const UpdatePlan& plan,
   };
   const SortedUpdates sorted{plan, key, place};
   const std::int64_t pieces = (n + SortedUpdates::piece - 1) / SortedUpdates::piece;
-  const DType d = nest.buffers[static_cast<std::size_t>(store.buffer)].dtype;
+  const DType d = nest.buffers[store.buffer].dtype;
   const Launch::Pointer parts =
       scratch.take(pieces * window * static_cast<std::int64_t>(size_of(d)));
   add("kernel_scatter_combine",

@@ -57,7 +57,7 @@ struct Sort {
   void in_shared_memory(const RowWords& words) const {
     SmallVec<Launch::Pointer, 8> pointers;
     SmallVec<char, 4> read = wanted;
-    for (int k = 0; k < s.keys; ++k) read[static_cast<std::size_t>(k)] = 1;
+    for (int k = 0; k < s.keys; ++k) read[k] = 1;
     add_operands(pointers, read);
     add_results(pointers);
     const std::string name = formatted("kernel_sort_rows_{}", words.padded);
@@ -115,7 +115,7 @@ struct Sort {
     };
     SmallVec<Group, 2> groups;
     for (int k = s.keys; k-- > 0;) {
-      const int bits = static_cast<int>(8 * size_of(s.dtypes[static_cast<std::size_t>(k)]));
+      const int bits = static_cast<int>(8 * size_of(s.dtypes[k]));
       if (groups.empty() || groups.back().bits + bits > 64) groups.push_back({k, k + 1, bits});
       else {
         groups.back().first = k;
@@ -144,8 +144,7 @@ struct Sort {
     for (const Group& g : groups) {
       SmallVec<Launch::Pointer, 8> pointers;
       for (int k = g.first; k < g.end; ++k)
-        if (!s.is_place[static_cast<std::size_t>(k)])
-          pointers.push_back(operands[static_cast<std::size_t>(k)]);
+        if (!s.is_place[k]) pointers.push_back(operands[k]);
       pointers.push_back(places_[now]);
       pointers.push_back(keys[now]);
       add("kernel_sort_keys", sort_keys_source(s, r, g.first, g.end, "kernel_sort_keys"),

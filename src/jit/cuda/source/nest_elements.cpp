@@ -29,10 +29,10 @@ void NestWriter::neighbours() {
     if (value(v).kind == Kind::load && packed(value(v).index, value(v).mask)) {
       loads.push_back(v);
       note(value(v).buffer);
-      read_as_[static_cast<std::size_t>(v)] = formatted("x{}[k]", v);
+      read_as_[v] = formatted("x{}[k]", v);
     }
   for (int s : p.body.stores) {
-    const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+    const NestStore& store = nest_.stores[s];
     if (!packed(store.index, store.mask)) continue;
     stores.push_back(s);
     note(store.buffer);
@@ -61,17 +61,9 @@ void NestWriter::neighbours() {
     close();
   };
   for (int v : loads)
-    line(formatted("{} x{}[{}];",
-                   memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype), v,
-                   n));
+    line(formatted("{} x{}[{}];", memory_type(nest_.buffers[value(v).buffer].dtype), v, n));
   for (int s : stores)
-    line(formatted(
-        "{} y{}[{}];",
-        memory_type(
-            nest_
-                .buffers[static_cast<std::size_t>(nest_.stores[static_cast<std::size_t>(s)].buffer)]
-                .dtype),
-        s, n));
+    line(formatted("{} y{}[{}];", memory_type(nest_.buffers[nest_.stores[s].buffer].dtype), s, n));
   if (!loads.empty()) {
     open("if (whole)");
     for (int v : loads)
@@ -88,26 +80,25 @@ void NestWriter::neighbours() {
   lanes();
   write_all(p.body.needed);
   for (int s : p.body.stores) {
-    const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+    const NestStore& store = nest_.stores[s];
     if (std::find(stores.begin(), stores.end(), s) == stores.end()) this->store(store);
     else
       line(formatted("y{}[k] = {};", s,
-                     to_memory(nest_.buffers[static_cast<std::size_t>(store.buffer)].dtype,
-                               name(store.value))));
+                     to_memory(nest_.buffers[store.buffer].dtype, name(store.value))));
   }
   close_lanes();
   known_ = before;
   if (!stores.empty()) {
     open("if (whole)");
     for (int s : stores) {
-      const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+      const NestStore& store = nest_.stores[s];
       line(formatted("vt_store_pack(b{} + ({}), y{});", store.buffer, index(store.index), s));
     }
     close();
     open("else");
     lanes();
     for (int s : stores) {
-      const NestStore& store = nest_.stores[static_cast<std::size_t>(s)];
+      const NestStore& store = nest_.stores[s];
       line(formatted("VT_STORE({}, y{}[k]);", access(store.buffer, store.index), s));
     }
     close_lanes();
@@ -125,10 +116,9 @@ void NestWriter::tiles() {
     if (value(v).kind == Kind::load && value(v).mask < 0 &&
         lies_along(nest_, value(v).index, a, b)) {
       transposed.push_back(v);
-      read_as_[static_cast<std::size_t>(v)] = formatted("VT_LOAD(tile{}, x * 33 + y)", v);
+      read_as_[v] = formatted("VT_LOAD(tile{}, x * 33 + y)", v);
       line(formatted("__shared__ {} tile{}[32 * 33];",
-                     memory_type(nest_.buffers[static_cast<std::size_t>(value(v).buffer)].dtype),
-                     v));
+                     memory_type(nest_.buffers[value(v).buffer].dtype), v));
     }
   SmallVec<int, 6> outer;
   for (int l : mapping_.shared)

@@ -110,7 +110,7 @@ void NestWriter::stage(int k) {
   const Vec<char> before = known_;
   if (p.reductions.empty()) {
     // Updates go in the loops' order: a thread group of one thread.
-    SmallVec<int, 6> all = nest_.stages[static_cast<std::size_t>(k)].loops;
+    SmallVec<int, 6> all = nest_.stages[k].loops;
     all.erase(std::remove_if(all.begin(), all.end(),
                              [&](int l) {
                                return std::find(mapping_.shared.begin(), mapping_.shared.end(),
@@ -162,7 +162,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
   // results may be written over what it reads.
   const bool again = p.folds && thread_group > 1;
   for (int r : p.reductions) {
-    const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
+    const NestReduction& reduction = nest_.reductions[r];
     if (reduction.position >= 0) {
       const DType d = value(reduction.value).dtype;
       line(formatted("vt_best<{0}, {1}> r{2} = {{{3}, ({1})-1}};", register_type(d),
@@ -182,7 +182,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
   bool blocks =
       loops && !p.running && !p.folds && iterations_of(nest_, p.reduced) > sum_block * thread_group;
   for (int r : p.reductions) {
-    const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
+    const NestReduction& reduction = nest_.reductions[r];
     blocks = blocks && reduction.position < 0;
   }
   if (chunks) {
@@ -195,14 +195,12 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
   } else if (blocks) {
     // Long sums go in blocks, for their accuracy.
     for (int r : p.reductions)
-      line(formatted("{0} s{1} = r{1};",
-                     register_type(nest_.reductions[static_cast<std::size_t>(r)].dtype), r));
+      line(formatted("{0} s{1} = r{1};", register_type(nest_.reductions[r].dtype), r));
     open(formatted("for (idx c{0} = {1}; c{0} < {2}; c{0} += {3})", k, member, n,
                    sum_block * thread_group));
     for (int r : p.reductions)
-      line(formatted("r{0} = {1};", r,
-                     identity(nest_.reductions[static_cast<std::size_t>(r)].op,
-                              nest_.reductions[static_cast<std::size_t>(r)].dtype)));
+      line(
+          formatted("r{0} = {1};", r, identity(nest_.reductions[r].op, nest_.reductions[r].dtype)));
     line("#pragma unroll 4");
     open(formatted("for (idx t{0} = c{0}; t{0} < vt_min<idx>({1}, c{0} + {2}); t{0} += {3})", k, n,
                    sum_block * thread_group, thread_group));
@@ -221,8 +219,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
   if (chunks || loops) close();
   if (blocks) {
     for (int r : p.reductions)
-      line(formatted("s{0} = {1}::of(s{0}, r{0});", r,
-                     functor(nest_.reductions[static_cast<std::size_t>(r)].op)));
+      line(formatted("s{0} = {1}::of(s{0}, r{0});", r, functor(nest_.reductions[r].op)));
     close();
     for (int r : p.reductions) line(formatted("r{0} = s{0};", r));
   }
@@ -236,7 +233,7 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
                               ? formatted("_columns<{}, {}", mapping_.columns, thread_group)
                               : formatted("<{}", thread_group);
   for (int r : p.reductions) {
-    const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
+    const NestReduction& reduction = nest_.reductions[r];
     if (reduction.position >= 0) {
       bind_result(r, formatted("vt_reduce_best{}, {}>(r{}).at", who,
                                reduction.op == Op::argmax ? "true" : "false", r));
@@ -265,14 +262,14 @@ void NestWriter::reduce(int k, const StageParts& p, int thread_group, const std:
 
 void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) {
   for (int r : p.reductions) {
-    const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
+    const NestReduction& reduction = nest_.reductions[r];
     if (reduction.op == Op::reduce) bind(reduction.state, formatted("r{}", r));
   }
   // A running result follows what it is made of in the order of the values' numbers, and comes
   // before what is made of it.
   Vec<int> left = p.reductions;
   for (int v : p.body.needed) {
-    if (value(v).kind == Kind::reduced || known_[static_cast<std::size_t>(v)]) continue;
+    if (value(v).kind == Kind::reduced || known_[v]) continue;
     if (value(v).kind != Kind::state) {
       write(v);
       continue;
@@ -283,19 +280,17 @@ void NestWriter::accumulate(const StageParts& p, int thread_group, bool chunks) 
     add_iteration(value(v).argument, thread_group, chunks);
   }
   for (int r : left)
-    if (nest_.reductions[static_cast<std::size_t>(r)].op != Op::reduce)
-      add_iteration(r, thread_group, chunks);
+    if (nest_.reductions[r].op != Op::reduce) add_iteration(r, thread_group, chunks);
   // All states change at once.
   Vec<int> folds;
   for (int r : p.reductions)
-    if (nest_.reductions[static_cast<std::size_t>(r)].op == Op::reduce) folds.push_back(r);
-  for (int r : folds)
-    line(formatted("r{} = {};", r, name(nest_.reductions[static_cast<std::size_t>(r)].value)));
+    if (nest_.reductions[r].op == Op::reduce) folds.push_back(r);
+  for (int r : folds) line(formatted("r{} = {};", r, name(nest_.reductions[r].value)));
 }
 
 void NestWriter::add_iteration(int r, int thread_group, bool chunks) {
   using namespace nest_reductions;
-  const NestReduction& reduction = nest_.reductions[static_cast<std::size_t>(r)];
+  const NestReduction& reduction = nest_.reductions[r];
   const std::string x = name(reduction.value), own = formatted("r{}", r);
   if (reduction.position >= 0) {
     const bool greatest = reduction.op == Op::argmax;

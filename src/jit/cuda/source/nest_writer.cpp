@@ -18,15 +18,14 @@ NestWriter::NestWriter(const Nest& nest, const Mapping& mapping)
   for (std::size_t v = 0; v < nest.values.size(); ++v) {
     const NestValue& value = nest.values[v];
     const auto use = [&](int o) {
-      ready_stage_[v] = std::max(ready_stage_[v], ready_stage_[static_cast<std::size_t>(o)]);
-      if (in_iteration_[static_cast<std::size_t>(o)]) in_iteration_[v] = 1;
+      ready_stage_[v] = std::max(ready_stage_[v], ready_stage_[o]);
+      if (in_iteration_[o]) in_iteration_[v] = 1;
     };
     for (int o : value.operands) use(o);
     if (value.mask >= 0) use(value.mask);
     if (value.index >= 0) nest.indices.each_value(value.index, use);
     if (value.kind == Kind::state) in_iteration_[v] = 1;
-    if (value.kind == Kind::reduced)
-      ready_stage_[v] = nest.reductions[static_cast<std::size_t>(value.argument)].stage + 1;
+    if (value.kind == Kind::reduced) ready_stage_[v] = nest.reductions[value.argument].stage + 1;
   }
 }
 
@@ -165,9 +164,8 @@ std::string NestWriter::expression(int id) const {
     case Kind::in_range:
       return formatted("({0} >= {1} && {0} < {2})", "(" + index(v.index) + ")", v.low, v.high);
     case Kind::load: {
-      const DType d = nest_.buffers[static_cast<std::size_t>(v.buffer)].dtype;
-      const std::string* elsewhere =
-          read_as_.empty() ? nullptr : &read_as_[static_cast<std::size_t>(id)];
+      const DType d = nest_.buffers[v.buffer].dtype;
+      const std::string* elsewhere = read_as_.empty() ? nullptr : &read_as_[id];
       const std::string read = from_memory(d, elsewhere && !elsewhere->empty()
                                                   ? *elsewhere
                                                   : "VT_LOAD(" + access(v.buffer, v.index) + ")");
@@ -187,14 +185,14 @@ std::string NestWriter::expression(int id) const {
 }
 
 void NestWriter::write(int v) {
-  if (known_[static_cast<std::size_t>(v)] || value(v).kind == Kind::literal) return;
-  known_[static_cast<std::size_t>(v)] = 1;
+  if (known_[v] || value(v).kind == Kind::literal) return;
+  known_[v] = 1;
   line(formatted("const {} v{} = {};", register_type(value(v).dtype), v, expression(v)));
 }
 
 void NestWriter::hoist(const Vec<int>& values) {
   for (int v : values) {
-    const auto k = static_cast<std::size_t>(v);
+    const std::size_t k = v;
     if ((dependences_[k] & ~open_) != 0 || in_iteration_[k] || ready_stage_[k] > stages_done_)
       continue;
     if (value(v).kind == Kind::reduced) continue;
@@ -208,7 +206,7 @@ void NestWriter::write_all(const Vec<int>& values) {
 }
 
 void NestWriter::bind(int v, const std::string& text) {
-  known_[static_cast<std::size_t>(v)] = 1;
+  known_[v] = 1;
   line(formatted("const {} v{} = {};", register_type(value(v).dtype), v, text));
 }
 
@@ -219,7 +217,7 @@ void NestWriter::bind_result(int reduction, const std::string& text) {
 }
 
 void NestWriter::store(const NestStore& s) {
-  const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  const DType d = nest_.buffers[s.buffer].dtype;
   const Operand x{name(s.value), value(s.value).dtype};
   const std::string target = access(s.buffer, s.index);
   if (s.update == Op::input || s.update == Op::select) {
@@ -249,7 +247,7 @@ void NestWriter::store(const NestStore& s) {
 }
 
 void NestWriter::store_all(const Vec<int>& stores) {
-  for (int s : stores) store(nest_.stores[static_cast<std::size_t>(s)]);
+  for (int s : stores) store(nest_.stores[s]);
 }
 
 NestWriter::StageParts NestWriter::parts_of(int k) const {
@@ -271,7 +269,7 @@ NestWriter::StageParts NestWriter::parts_of(int k) const {
   }
   p.body.needed = needed_values(nest_, roots);
   p.after.needed = needed_values(nest_, after_roots);
-  for (int l : nest_.stages[static_cast<std::size_t>(k)].loops) {
+  for (int l : nest_.stages[k].loops) {
     if (std::find(mapping_.shared.begin(), mapping_.shared.end(), l) != mapping_.shared.end())
       continue;
     (loop(l).reduce ? p.reduced : p.kept).push_back(l);

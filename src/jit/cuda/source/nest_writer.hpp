@@ -76,8 +76,8 @@ class NestWriter : SourceWriter {
   // the first of them are read along it, and transposed in shared memory.
   void tiles();
 
-  const NestLoop& loop(int l) const { return nest_.loops[static_cast<std::size_t>(l)]; }
-  const NestValue& value(int v) const { return nest_.values[static_cast<std::size_t>(v)]; }
+  const NestLoop& loop(int l) const { return nest_.loops[l]; }
+  const NestValue& value(int v) const { return nest_.values[v]; }
   std::string access(int buffer, IndexId at) const {
     return formatted("b{}, {}", buffer, index(at));
   }

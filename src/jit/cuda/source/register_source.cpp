@@ -212,7 +212,7 @@ void RegisterWriter::exchange(const Vec<Val>& carry, Vec<Val> next) {
 
 Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
   Vec<Val> env(g.avals.size());
-  const auto at = [&](Var v) -> Val& { return env[static_cast<std::size_t>(v)]; };
+  const auto at = [&](Var v) -> Val& { return env[v]; };
   for (std::size_t i = 0; i < inputs.size(); ++i) at(g.inputs[i]) = inputs[i];
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
@@ -274,7 +274,7 @@ Vec<Val> RegisterWriter::carried(const Vec<Val>& operands, std::size_t carries) 
 
 Vec<Val> RegisterWriter::loop_while(const Equation& e, const Vec<Val>& operands) {
   const auto& p = e.as<WhileParams>();
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   const Vec<Val> carry = carried(operands, carries);
   Vec<Val> inputs = operands;
   for (std::size_t i = 0; i < carries; ++i) inputs[i] = carry[i];
@@ -289,8 +289,7 @@ Vec<Val> RegisterWriter::loop_while(const Equation& e, const Vec<Val>& operands)
 Vec<Val> RegisterWriter::loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                                    bool outermost) {
   const auto& p = e.as<ScanParams>();
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   Vec<Val> carry = carried(operands, carries), sequences;
   for (std::size_t i = carries; i < looped; ++i)
     sequences.push_back(operands[i].buffer >= 0 ? operands[i] : in_array(operands[i]));
@@ -369,7 +368,7 @@ Val RegisterWriter::value(const GraphBody& g, const Equation& e, const Vec<Val>&
   }
   Val v = empty(out);
   if (e.op == Op::concatenate) {
-    const auto axis = static_cast<std::size_t>(e.as<AxisParams>().axis);
+    const std::size_t axis = e.as<AxisParams>().axis;
     std::int64_t outer = 1;
     for (std::size_t d = 0; d < axis; ++d) outer *= out.shape[d];
     for (std::int64_t o = 0; o < outer; ++o)
@@ -398,9 +397,8 @@ Val RegisterWriter::leaf(const Equation& e, const Aval& out) {
     } else if (e.op == Op::iota) {
       std::int64_t inner = 1;
       const int axis = e.as<IotaParams>().axis;
-      for (int d = axis + 1; d < out.shape.rank(); ++d)
-        inner *= out.shape[static_cast<std::size_t>(d)];
-      x = Scalar(i / inner % out.shape[static_cast<std::size_t>(axis)]);
+      for (int d = axis + 1; d < out.shape.rank(); ++d) inner *= out.shape[d];
+      x = Scalar(i / inner % out.shape[axis]);
     } else {
       x = load_scalar(out.dtype, e.as<ConstantParams>().buffer->as<const std::byte>() +
                                      static_cast<std::size_t>(i) * size_of(out.dtype));
@@ -423,10 +421,10 @@ Val RegisterWriter::reduced(const GraphBody& g, const Equation& e, const Val& x)
   // 16-bit sums and products are made in f32.
   const bool half = to.dtype == DType::f16 || to.dtype == DType::bf16;
   const DType sums = half && accumulates_wide(e.op) ? DType::f32 : to.dtype;
-  Vec<std::string> sum(static_cast<std::size_t>(to.elements()));
+  Vec<std::string> sum(to.elements());
   std::int64_t k = 0;
   for (const std::int64_t at : reduced_elements(from.shape, axes)) {
-    std::string& so_far = sum[static_cast<std::size_t>(at)];
+    std::string& so_far = sum[at];
     const std::string& next = element(x, k++);
     // The sum starts at +0: a sum of nothing but -0 is +0.
     if (op == Op::add && so_far.empty() && is_float(sums))
@@ -473,14 +471,14 @@ Val RegisterWriter::running(const GraphBody& g, const Equation& e, const Val& x)
   const AxisRuns runs(out.shape, p.axis);
   const RunningOp step(e.op, out.dtype, runs.length);
   Val v = empty(out);
-  v.elements.resize(static_cast<std::size_t>(v.count));
+  v.elements.resize(v.count);
   for (std::int64_t n = 0; n < runs.count; ++n) {
     std::string so_far = step.op == Op::add && is_float(out.dtype)
                              ? "(" + literal(Scalar(0).converted(step.dtype)) + ")"
                              : "";
     std::string lost;
     for (std::int64_t k = 0; k < runs.length; ++k) {
-      const auto at = static_cast<std::size_t>(runs.at(n, p.reverse ? runs.length - 1 - k : k));
+      const std::size_t at = runs.at(n, p.reverse ? runs.length - 1 - k : k);
       const std::string next =
           named(step.dtype, converted({x.elements[at], out.dtype}, step.dtype));
       const auto applied = [&](Op op, const std::string& a, const std::string& b) {
@@ -537,7 +535,7 @@ bool carries_memory(const LaneForm& form) {
                       : e.op == Op::scan ? e.as<ScanParams>().carries
                                          : 0;
   for (int i = 0; i < carries; ++i)
-    if (!form.in_registers(form.lane.aval(e.inputs[static_cast<std::size_t>(i)]))) return true;
+    if (!form.in_registers(form.lane.aval(e.inputs[i]))) return true;
   return false;
 }
 

@@ -48,9 +48,7 @@ class RegisterWriter : SourceWriter {
   /// The elements in an array of the thread's own.
   Val in_array(const Val& v);
   static Val empty(const Aval& a) { return {.dtype = a.dtype, .count = a.elements()}; }
-  static const std::string& element(const Val& v, std::int64_t i) {
-    return v.elements[static_cast<std::size_t>(i)];
-  }
+  static const std::string& element(const Val& v, std::int64_t i) { return v.elements[i]; }
 
   // --- memory: where lanes are, and the elements of one lane in row-major order
 

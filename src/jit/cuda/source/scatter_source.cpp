@@ -12,7 +12,7 @@ namespace vt::detail::cuda {
 
 std::string NestWriter::updates(const SortedUpdates& u, bool join, const std::string& name) {
   const NestStore& s = nest_.stores[0];
-  const DType d = nest_.buffers[static_cast<std::size_t>(s.buffer)].dtype;
+  const DType d = nest_.buffers[s.buffer].dtype;
   const char *key = memory_type(u.key), *type = register_type(d);
   head(name,
        formatted(

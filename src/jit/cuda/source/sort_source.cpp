@@ -48,7 +48,7 @@ const char* word_of(DType d) {
 int bits_of(DType d) { return static_cast<int>(8 * size_of(d)); }
 
 std::string ordered(const SortSpec& s, int key, const std::string& element) {
-  const DType d = s.dtypes[static_cast<std::size_t>(key)];
+  const DType d = s.dtypes[key];
   const char* word = word_of(d);
   std::string text = formatted("({}){}", word, element);
   if (is_float(d)) {
@@ -64,7 +64,7 @@ std::string ordered(const SortSpec& s, int key, const std::string& element) {
 }
 // The element of operand `k` at `place` of the row that begins at `from`.
 std::string element(const SortSpec& s, int k, const std::string& from, const std::string& place) {
-  if (s.is_place[static_cast<std::size_t>(k)]) return formatted("({})", place);
+  if (s.is_place[k]) return formatted("({})", place);
   return formatted("VT_LOAD(i{}, {} + (i64)({}) * inner)", k, from, place);
 }
 // Keys [first, end) at a place as one number of `type`.
@@ -73,9 +73,7 @@ std::string joined(const SortSpec& s, int first, int end, const char* type, cons
   std::string text;
   for (int k = first; k < end; ++k) {
     const std::string key = formatted("({}){}", type, ordered(s, k, element(s, k, from, place)));
-    text = text.empty() ? key
-                        : formatted("(({}) << {} | {})", text,
-                                    bits_of(s.dtypes[static_cast<std::size_t>(k)]), key);
+    text = text.empty() ? key : formatted("(({}) << {} | {})", text, bits_of(s.dtypes[k]), key);
   }
   return text;
 }
@@ -88,8 +86,7 @@ class Kernel {
     add(formatted("{}{}* __restrict__ {}", written ? "" : "const ", type, name));
   }
   void operand(const SortSpec& s, int k) {
-    if (!s.is_place[static_cast<std::size_t>(k)])
-      pointer(word_of(s.dtypes[static_cast<std::size_t>(k)]), formatted("i{}", k), false);
+    if (!s.is_place[k]) pointer(word_of(s.dtypes[k]), formatted("i{}", k), false);
   }
   void results(const SortSpec& s, const SmallVec<char, 4>& wanted) {
     for (std::size_t k = 0; k < wanted.size(); ++k)
@@ -159,7 +156,7 @@ RowWords row_words(const SortSpec& s) {
   words.padded = 1 << place_bits;
   int all = place_bits, in_word = 64;
   for (int k = 0; k < s.keys; ++k) {
-    const int bits = sort_text::bits_of(s.dtypes[static_cast<std::size_t>(k)]);
+    const int bits = sort_text::bits_of(s.dtypes[k]);
     all += bits;
     if (in_word + bits > 64) {
       words.first_keys.push_back(static_cast<char>(k));
@@ -193,7 +190,7 @@ std::string sort_rows_source(const SortSpec& s, const RowWords& words,
   std::string body, arrays, filled, padding;
   for (int w = 0; w < count; ++w) {
     arrays += formatted("  __shared__ {} w{}[{}];\n", word, w, all);
-    const int first = words.first_keys[static_cast<std::size_t>(w)];
+    const int first = words.first_keys[w];
     std::string text =
         w + 1 < count
             ? joined(s, first, words.first_keys[static_cast<std::size_t>(w) + 1], word, "from", "i")

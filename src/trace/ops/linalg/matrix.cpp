@@ -60,7 +60,7 @@ inline Tensor along_diagonal(const Tensor& d, std::int64_t rows, std::int64_t co
     PadParams p;
     p.low = p.interior = Shape::filled(d.shape().size(), 0);
     p.high = p.low;
-    p.high[static_cast<std::size_t>(last)] = wanted - d.dim(last);
+    p.high[last] = wanted - d.dim(last);
     t = emit(Op::pad, make_params(std::move(p)),
              {d, full_tensor(Scalar(0).converted(d.dtype()), Aval(d.dtype(), Shape{}))}, where);
   }

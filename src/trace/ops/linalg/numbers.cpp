@@ -80,9 +80,7 @@ inline Tensor small_determinant(const Tensor& x, CallSite where) {
   const Tensor exponent = exponents(most, where), power = power_of(exponent),
                inverse = reciprocal_power_of(exponent);
   for (Tensor& e : elements) e = scaled(e, inverse);
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    return elements[static_cast<std::size_t>(i * n + j)];
-  };
+  const auto at = [&](std::int64_t i, std::int64_t j) { return elements[i * n + j]; };
   Tensor result = at(0, 0);
   if (n == 2) result = at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0);
   if (n == 3)
@@ -201,10 +199,10 @@ inline Tensor cofactors(std::span<const Tensor> x, CallSite where) {
     Tensor term = others;
     int exchanges = 0;
     for (int p = 0; p < k; ++p) {
-      const int q = order[static_cast<std::size_t>(p)];
-      for (int i = 0; i < p; ++i) exchanges += order[static_cast<std::size_t>(i)] > q;
+      const int q = order[p];
+      for (int i = 0; i < p; ++i) exchanges += order[i] > q;
       if (p == 0) continue;
-      const Tensor& m = y[static_cast<std::size_t>(p - 1)];
+      const Tensor& m = y[p - 1];
       Axes missing;
       for (int i = 0; i < k; ++i)
         if (i != p && i != q) missing.push_back(batch + i);
@@ -424,8 +422,7 @@ inline Tensor pade(const Tensor& x, int m, CallSite where) {
   const auto series = [&](int first, int from, int to) {
     Tensor total;
     for (int i = from; i <= to; ++i) {
-      const Tensor term =
-          even[static_cast<std::size_t>(i - from)] * c[static_cast<std::size_t>(first + 2 * i)];
+      const Tensor term = even[i - from] * c[first + 2 * i];
       total = total.defined() ? total + term : term;
     }
     return total;
@@ -436,8 +433,7 @@ inline Tensor pade(const Tensor& x, int m, CallSite where) {
     const auto high = [&](int first) {  // times x⁶, so that powers up to it suffice
       Tensor total;
       for (int i = 4; i <= top; ++i) {
-        const Tensor term =
-            even[static_cast<std::size_t>(i - 3)] * c[static_cast<std::size_t>(first + 2 * i)];
+        const Tensor term = even[i - 3] * c[first + 2 * i];
         total = total.defined() ? total + term : term;
       }
       return matmul(even[3], total);
@@ -529,7 +525,7 @@ Tensor norm(Operand x, std::optional<NormOrd> ord, const ReduceAxes& axes, bool 
   const Tensor result = la::matrix_norm(moveaxis(a, along, Axes{-2, -1}), *ord, w);
   if (!keepdims) return result;
   Shape shape = x.tensor.shape();
-  for (int axis : along) shape[static_cast<std::size_t>(axis)] = 1;
+  for (int axis : along) shape[axis] = 1;
   return detail::reshaped(result, shape, w);
 }
 

@@ -138,7 +138,7 @@ Tensor sliced(const Tensor& t, int axis, std::int64_t start, std::int64_t limit,
   p.start.resize(shape.size(), 0);
   p.limit = shape;
   p.stride.resize(shape.size(), 1);
-  const auto a = static_cast<std::size_t>(axis);
+  const std::size_t a = axis;
   p.start[a] = start;
   p.limit[a] = limit;
   p.stride[a] = stride;

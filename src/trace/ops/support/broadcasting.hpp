@@ -51,7 +51,7 @@ Axes reduction_axes(std::string_view name, const ReduceAxes& axes, const Tensor&
                     CallSite where);
 /// The axes 0 … rank − 1 that are not in `axes`.
 Axes other_axes(const Axes& axes, int rank);
-inline std::int64_t extent(const Shape& s, int axis) { return s[static_cast<std::size_t>(axis)]; }
+inline std::int64_t extent(const Shape& s, int axis) { return s[axis]; }
 /// Product of the extents along `axes`.
 std::int64_t extent_along(const Shape& s, const Axes& axes);
 

@@ -160,8 +160,7 @@ Vec<StateUpdate> unify_updates(Vec<Recorded>& branches, const Vec<Vec<StateUpdat
     for (const StateUpdate& u : list) {
       const auto known = of(all, u.variable);
       if (known == all.end()) all.push_back({u.variable, u.kind, {}, u.where});
-      else if (known->kind != u.kind)
-        all[static_cast<std::size_t>(known - all.begin())].kind = Update::assign;
+      else if (known->kind != u.kind) all[known - all.begin()].kind = Update::assign;
     }
   for (std::size_t b = 0; b < branches.size(); ++b) {
     GraphBody& g = branches[b].graph;
@@ -181,7 +180,7 @@ Vec<StateUpdate> unify_updates(Vec<Recorded>& branches, const Vec<Vec<StateUpdat
                                          : read_state(change.variable, change.where)));
         continue;
       }
-      Var value = given[static_cast<std::size_t>(mine - updates[b].begin())];
+      Var value = given[mine - updates[b].begin()];
       if (mine->kind != change.kind) {
         Equation e;
         e.op = op_of(mine->kind);

@@ -33,8 +33,7 @@ struct Linear {
   const CondParams& params() const { return equation.as<CondParams>(); }
   Flags inner() const { return Flags(wanted.begin() + 1, wanted.end()); }
   std::size_t kept_operand(std::size_t i) {
-    const auto at =
-        static_cast<std::size_t>(std::find(operands.begin(), operands.end(), i) - operands.begin());
+    const std::size_t at = std::find(operands.begin(), operands.end(), i) - operands.begin();
     if (at == operands.size()) operands.push_back(i);
     return at;
   }
@@ -84,8 +83,8 @@ void place_residuals(Linear& l, Branch& branch, GraphBody& graph, std::size_t re
   for (Residual& r : branch.residuals) {
     if (r.from != Residual::From::kept) continue;
     const int place = derived.place[r.index];
-    const auto kept = static_cast<std::size_t>(
-        std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin());
+    const std::size_t kept =
+        std::find(derived.kept.begin(), derived.kept.end(), r.index) - derived.kept.begin();
     r = place >= 0 ? Residual{Residual::From::derived, static_cast<std::size_t>(place)}
                    : Residual{Residual::From::kept, branch.made_of[kept]};
   }

@@ -224,9 +224,8 @@ void forward(const Equation& e, std::span<const Tensor> x, std::span<const Tenso
   const std::vector<Tensor> all = emitted(e.op, form.params, form.operands, e.where);
   results.clear();
   tangents.clear();
-  for (int i : form.result_at) results.push_back(all[static_cast<std::size_t>(i)]);
-  for (int i : form.result_tangent_at)
-    tangents.push_back(i < 0 ? Tensor() : all[static_cast<std::size_t>(i)]);
+  for (int i : form.result_at) results.push_back(all[i]);
+  for (int i : form.result_tangent_at) tangents.push_back(i < 0 ? Tensor() : all[i]);
 }
 
 LinearRule forward_push(const Equation& equation, const Flags& wanted) {

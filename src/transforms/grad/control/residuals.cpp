@@ -26,19 +26,17 @@ Derived derive(const GraphBody& body, std::span<const Var> candidates) {
   d.graph.avals = body.avals;
   Vec<int> maker(body.avals.size(), -1);
   for (std::size_t k = 0; k < body.equations.size(); ++k)
-    for (Var v : body.equations[k].outputs)
-      maker[static_cast<std::size_t>(v)] = static_cast<int>(k);
-  const auto number = [&](Var v) {
-    return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), v) -
-                                    candidates.begin());
+    for (Var v : body.equations[k].outputs) maker[v] = static_cast<int>(k);
+  const auto number = [&](Var v) -> std::size_t {
+    return std::find(candidates.begin(), candidates.end(), v) - candidates.begin();
   };
   Vec<int> needed;
   // Is `v` made of candidates that are made before equation `before`? A candidate is a leaf but
   // where the search begins.
   const auto made_of_others = [&](auto& self, Var v, int& left, Vec<int>& equations) -> bool {
-    const int k = maker[static_cast<std::size_t>(v)];
+    const int k = maker[v];
     if (k < 0) return false;
-    const Equation& e = body.equations[static_cast<std::size_t>(k)];
+    const Equation& e = body.equations[k];
     if (!residual_parts::is_free(e.op) && (!residual_parts::is_cheap(e.op) || --left < 0))
       return false;
     for (Var o : e.inputs)

@@ -13,7 +13,7 @@ struct ReversedLoop {
   std::int64_t slots = 0;                     ///< for kept states; even
 
   const WhileParams& params() const { return equation.as<WhileParams>(); }
-  std::size_t carries() const { return static_cast<std::size_t>(params().carries); }
+  std::size_t carries() const { return params().carries; }
 };
 
 /// How many states to keep of a loop with these operands.

@@ -34,7 +34,6 @@ std::vector<Tensor> list(Tensors tensors) { return {tensors.begin(), tensors.end
 void append(std::vector<Tensor>& to, Tensors tensors) {
   to.insert(to.end(), tensors.begin(), tensors.end());
 }
-Tensor& at(std::vector<Tensor>& tensors, int i) { return tensors[static_cast<std::size_t>(i)]; }
 
 /// `slots` 0: as many as the sizes of the operands allow.
 LoopRef loop_of(const Equation& e, Tensors x, const Flags& wanted, std::int64_t slots = 0) {
@@ -231,7 +230,7 @@ Second run_second(const SecondCall& c) {
   Flags wanted(form.operands.size());
   const auto want = [&](const Flags& flags, const Vec<int>& places) {
     for (std::size_t i = 0; i < flags.size(); ++i)
-      if (flags[i] && places[i] >= 0) wanted[static_cast<std::size_t>(places[i])] = true;
+      if (flags[i] && places[i] >= 0) wanted[places[i]] = true;
   };
   want(c.want_value, form.value_at);
   want(c.want_tangent, form.tangent_at);
@@ -246,28 +245,27 @@ Second run_second(const SecondCall& c) {
   if (known) {
     std::vector<Tensor> kept(carries);
     for (std::size_t i = 0; i < n; ++i) {
-      at(kept, form.result_at[i]) = c.kept[i];
-      if (form.result_tangent_at[i] >= 0) at(kept, form.result_tangent_at[i]) = c.kept_t[i];
+      kept[form.result_at[i]] = c.kept[i];
+      if (form.result_tangent_at[i] >= 0) kept[form.result_tangent_at[i]] = c.kept_t[i];
     }
     append(saved, kept);
     append(saved, c.kept.subspan(n));
   } else {
     const std::vector<Tensor> made = keeping(l, form.operands);
-    for (int i : form.result_tangent_at)
-      s.tangents.push_back(i < 0 ? Tensor() : made[static_cast<std::size_t>(i)]);
+    for (int i : form.result_tangent_at) s.tangents.push_back(i < 0 ? Tensor() : made[i]);
     append(saved, Tensors(made).subspan(carries));
   }
   std::vector<Tensor> cts(carries);
   for (std::size_t i = 0; i < n; ++i) {
-    if (!c.of_values.empty()) at(cts, form.result_at[i]) = c.of_values[i];
+    if (!c.of_values.empty()) cts[form.result_at[i]] = c.of_values[i];
     if (form.result_tangent_at[i] >= 0 && !c.of_tangents.empty())
-      at(cts, form.result_tangent_at[i]) = c.of_tangents[i];
+      cts[form.result_tangent_at[i]] = c.of_tangents[i];
   }
   std::vector<Tensor> pulled(form.operands.size());
   if (any(wanted)) pulled = pulled_back(l, std::move(saved), cts);
   for (std::size_t i = 0; i < c.x.size(); ++i) {
-    s.by_value.push_back(at(pulled, form.value_at[i]));
-    s.by_tangent.push_back(form.tangent_at[i] < 0 ? Tensor() : at(pulled, form.tangent_at[i]));
+    s.by_value.push_back(pulled[form.value_at[i]]);
+    s.by_tangent.push_back(form.tangent_at[i] < 0 ? Tensor() : pulled[form.tangent_at[i]]);
   }
   return s;
 }

@@ -24,7 +24,7 @@ Tensor tangent_rows(const JvpCall& c) {
     if (t.defined()) operands.push_back(t);
   }
   for (RowRun& run : p.runs)
-    if (run.operand >= 0) run.operand = places[static_cast<std::size_t>(run.operand)];
+    if (run.operand >= 0) run.operand = places[run.operand];
   return emit(Op::rows, make_params(std::move(p)), operands, {});
 }
 
@@ -111,7 +111,7 @@ Tensor of_updates(const JvpCall& c) {
   const Shape window = gather_of(p, shape, updates).slice_sizes;
   bool filling = true;
   for (int d = 0; d < shape.rank(); ++d)
-    filling = filling && (window[at(d)] == shape[at(d)] || p.inserted_window_dims.contains(d) ||
+    filling = filling && (window[d] == shape[d] || p.inserted_window_dims.contains(d) ||
                           p.operand_batching_dims.contains(d));
   const std::int64_t width = filling ? window.elements() : 1, n = updates.elements() / width;
   Axes windows_last = other_axes(updates.rank(), p.update_window_dims);
@@ -119,8 +119,8 @@ Tensor of_updates(const JvpCall& c) {
   Axes back = windows_last;
   Shape as_windows = updates;
   for (std::size_t i = 0; i < windows_last.size(); ++i) {
-    back[at(windows_last[i])] = static_cast<int>(i);
-    as_windows[i] = updates[at(windows_last[i])];
+    back[windows_last[i]] = static_cast<int>(i);
+    as_windows[i] = updates[windows_last[i]];
   }
   const auto rows = [&](const Tensor& t) {
     return with_shape(permuted(t, windows_last), Shape{n, width});

@@ -10,7 +10,7 @@ void sort(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& t
   const auto& p = c.as<SortParams>();
   const Shape& shape = c.x[0].shape();
   SmallVec<Tensor, 4> operands(c.x.begin(), c.x.end());
-  operands.push_back(index_along(index_type(shape[at(p.axis)]), shape, p.axis));
+  operands.push_back(index_along(index_type(shape[p.axis]), shape, p.axis));
   const SmallVec<Tensor, 1> sorted = emit_all(
       Op::sort, c.equation.params, std::span<const Tensor>(operands.data(), operands.size()), {});
   results.assign(sorted.begin(), sorted.end() - 1);

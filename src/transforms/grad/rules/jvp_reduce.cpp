@@ -12,7 +12,7 @@ using namespace grad_build;
 /// h with h_i = a_i · h_{i−1} + b_i along an axis, by doubling: log₂ n steps, each of plain
 /// differentiable ops, linear in b.
 inline Tensor linear_recurrence(Tensor a, Tensor b, int axis, bool reverse) {
-  const std::int64_t n = a.shape()[at(axis)];
+  const std::int64_t n = a.shape()[axis];
   for (std::int64_t step = 1; step < n; step *= 2) {
     const std::int64_t by = reverse ? -step : step;
     b = binary(Op::add, b, binary(Op::mul, shifted(b, axis, by, 0), a));
@@ -26,11 +26,11 @@ inline Tensor joined(const Tensor& x, const Axes& reduced) {
   if (reduced.size() == 1 && reduced[0] == x.rank() - 1) return x;
   Axes order = other_axes(x.rank(), reduced);
   Shape shape;
-  for (int d : order) shape.push_back(x.shape()[at(d)]);
+  for (int d : order) shape.push_back(x.shape()[d]);
   std::int64_t n = 1;
   for (int d : reduced) {
     order.push_back(d);
-    n *= x.shape()[at(d)];
+    n *= x.shape()[d];
   }
   shape.push_back(n);
   return with_shape(permuted(x, order), shape);
@@ -95,8 +95,8 @@ void reduce(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>&
   for (int d : other_axes(rank, p.axes)) order.push_back(d);
   Shape shape{1};
   for (int d : order) {
-    if (p.axes.contains(d)) shape[0] *= c.x[0].shape()[at(d)];
-    else shape.push_back(c.x[0].shape()[at(d)]);
+    if (p.axes.contains(d)) shape[0] *= c.x[0].shape()[d];
+    else shape.push_back(c.x[0].shape()[d]);
   }
   auto lined_up = [&](const Tensor& x) {
     return x.defined() ? with_shape(permuted(x, order), shape) : x;
@@ -176,7 +176,7 @@ Tensor cum_extremum(const JvpCall& c) {
   const auto& p = c.as<CumulativeParams>();
   const Tensor &x = c.x[0], &y = c.y;
   const Shape& shape = x.shape();
-  const std::int64_t n = shape[at(p.axis)];
+  const std::int64_t n = shape[p.axis];
   const DType index = index_type(n);
   const Tensor place = index_along(index, shape, p.axis);
   const Tensor before = shifted(y, p.axis, p.reverse ? -1 : 1, 0);

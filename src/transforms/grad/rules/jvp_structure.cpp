@@ -96,7 +96,7 @@ void inlined(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>
 void custom_jvp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
   refuse_captured(c);
-  const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
+  const std::size_t explicit_count = p.explicit_operands;
   const std::span<const Tensor> primals = c.x.first(explicit_count);
   const std::vector<Tensor> given = instantiated(c.t.first(explicit_count), avals_of(primals));
   const std::size_t n = p.body->outputs.size();
@@ -176,7 +176,7 @@ namespace structure_parts {
 inline void own_derivative(const JvpCall& c, std::vector<Tensor>& results,
                            std::vector<Tensor>& tangents) {
   const auto& p = c.as<CallParams>();
-  const auto count = static_cast<std::size_t>(p.explicit_operands);
+  const std::size_t count = p.explicit_operands;
   const std::span<const Tensor> x = c.x.first(count), t = c.t.first(count);
   if (c.mode == JvpMode::forward) {
     const std::vector<Tensor> out = p.rule->own->forward(x, t);
@@ -202,7 +202,7 @@ void custom_vjp(const JvpCall& c, std::vector<Tensor>& results, std::vector<Tens
   const auto& p = c.as<CallParams>();
   if (p.rule->own) return own_derivative(c, results, tangents);
   refuse_captured(c);
-  const auto explicit_count = static_cast<std::size_t>(p.explicit_operands);
+  const std::size_t explicit_count = p.explicit_operands;
   const std::span<const Tensor> primals = c.x.first(explicit_count),
                                 given = c.t.first(explicit_count);
   const CallSite where = c.equation.where;

@@ -43,14 +43,13 @@ void dot_general(const TransposeCall& c) {
   // the order in which the other operand has them, from `first_contract`.
   auto places = [&](int first_free, int first_contract) {
     Axes order = Axes::first(c.shape(own).rank());
-    for (std::size_t k = 0; k < own_batch.size(); ++k)
-      order[at(own_batch[k])] = static_cast<int>(k);
+    for (std::size_t k = 0; k < own_batch.size(); ++k) order[own_batch[k]] = static_cast<int>(k);
     for (std::size_t k = 0; k < own_free.size(); ++k)
-      order[at(own_free[k])] = first_free + static_cast<int>(k);
+      order[own_free[k]] = first_free + static_cast<int>(k);
     for (std::size_t k = 0; k < own_contract.size(); ++k) {
       int place = 0;
       for (int axis : other_contract) place += axis < other_contract[k];
-      order[at(own_contract[k])] = first_contract + place;
+      order[own_contract[k]] = first_contract + place;
     }
     return order;
   };

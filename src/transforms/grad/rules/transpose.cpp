@@ -103,8 +103,7 @@ inline void ppermute(const TransposeCall& c) {
   const auto& p = c.as<CollectiveParams>();
   CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1)};
   for (std::size_t i = 0; i < p.sources.size(); ++i)
-    if (p.sources[i] >= 0)
-      back.sources[static_cast<std::size_t>(p.sources[i])] = static_cast<std::int64_t>(i);
+    if (p.sources[i] >= 0) back.sources[p.sources[i]] = static_cast<std::int64_t>(i);
   c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
 }
 
@@ -134,7 +133,7 @@ inline void inlined(const TransposeCall& c) {
 inline void custom_jvp(const TransposeCall& c) {
   const auto& p = c.as<CallParams>();
   if (!p.rule->transpose) return inlined(c);
-  const auto linear = static_cast<std::size_t>(p.rule->linear);
+  const std::size_t linear = p.rule->linear;
   std::vector<Tensor> arguments;
   for (std::size_t i = 0; i < c.results.size(); ++i)
     arguments.push_back(c.results[i].defined() ? c.results[i]
@@ -150,7 +149,7 @@ inline void custom_jvp(const TransposeCall& c) {
 inline void custom_vjp(const TransposeCall& c) {
   const auto& p = c.as<CallParams>();
   const std::shared_ptr<const OwnDerivative>& own = p.rule->own;
-  const auto count = static_cast<std::size_t>(p.explicit_operands);
+  const std::size_t count = p.explicit_operands;
   bool known = own && own->transpose;
   for (std::size_t i = 0; known && i < c.x.size(); ++i)
     known = (i >= own->first_linear && i < count) || !c.linear(i);

@@ -31,7 +31,7 @@ void broadcast_in_dim(const TransposeCall& c) {
   const auto& p = c.as<BroadcastParams>();
   Axes copied = other_axes(p.shape.rank(), p.axes);
   for (std::size_t i = 0; i < p.axes.size(); ++i)
-    if (c.shape(0)[i] != p.shape[at(p.axes[i])]) copied.push_back(p.axes[i]);
+    if (c.shape(0)[i] != p.shape[p.axes[i]]) copied.push_back(p.axes[i]);
   insertion_sort(copied);
   c.cotangents[0] = with_shape(sum_over(c.ct(), copied), c.shape(0));
 }
@@ -40,7 +40,7 @@ void concatenate(const TransposeCall& c) {
   const int axis = c.as<AxisParams>().axis;
   std::int64_t start = 0;
   for (std::size_t i = 0; i < c.x.size(); ++i) {
-    const std::int64_t next = start + c.shape(i)[at(axis)];
+    const std::int64_t next = start + c.shape(i)[axis];
     if (c.linear(i)) c.cotangents[i] = slice_axis(c.ct(), axis, start, next);
     start = next;
   }
@@ -54,7 +54,7 @@ void rows(const TransposeCall& c) {
     if (c.linear(i)) p.extents.push_back(c.shape(i)[0]);
   }
   for (RowRun& run : p.runs)
-    if (run.operand >= 0) run.operand = places[at(run.operand)];
+    if (run.operand >= 0) run.operand = places[run.operand];
   const SmallVec<Tensor, 1> sums =
       emit_all(Op::rows_add, make_params(std::move(p)), {&c.ct(), 1}, c.equation.where);
   for (std::size_t i = 0, next = 0; i < c.x.size(); ++i)
@@ -70,7 +70,7 @@ void rows_add(const TransposeCall& c) {
     if (ct.defined()) operands.push_back(ct);
   }
   for (RowRun& run : p.runs)
-    if (run.operand >= 0) run.operand = places[at(run.operand)];
+    if (run.operand >= 0) run.operand = places[run.operand];
   c.cotangents[0] = emit(Op::rows, make_params(std::move(p)), operands, c.equation.where);
 }
 

@@ -43,18 +43,18 @@ inline Tensor placed(const Tensor& product, const Roles& own, const Axes& other_
                      bool free_first) {
   Axes order = Axes::first(product.rank());
   int next = 0;
-  for (int axis : own.batch) order[at(axis)] = next++;
+  for (int axis : own.batch) order[axis] = next++;
   const auto free = [&] {
-    for (int axis : own.free) order[at(axis)] = next++;
+    for (int axis : own.free) order[axis] = next++;
   };
   const auto contract = [&] {
     for (std::size_t k = 0; k < own.contract.size(); ++k)
-      order[at(own.contract[k])] = next + rank_among(other_contract, other_contract[k]);
+      order[own.contract[k]] = next + rank_among(other_contract, other_contract[k]);
     next += static_cast<int>(own.contract.size());
   };
   if (free_first) free();
   else contract();
-  for (int axis : own.window) order[at(axis)] = next++;
+  for (int axis : own.window) order[axis] = next++;
   if (free_first) contract();
   else free();
   return permuted(product, order);
@@ -88,8 +88,8 @@ void conv_general(const TransposeCall& c) {
   const Tensor ct = p.order.empty() ? c.ct() : permuted(c.ct(), inverse(p.order));
   const Shape& out = ct.shape();
   for (std::size_t k = 0; k < n; ++k) {
-    const std::int64_t extent = c.shape(0)[at(lhs.window[k])], size = c.shape(1)[at(rhs.window[k])];
-    const std::int64_t places = out[at(windows_at) + k], window = dilated(size, p.rhs_dilation[k]);
+    const std::int64_t extent = c.shape(0)[lhs.window[k]], size = c.shape(1)[rhs.window[k]];
+    const std::int64_t places = out[windows_at + k], window = dilated(size, p.rhs_dilation[k]);
     if (left) {
       t.strides[k] = p.lhs_dilation[k];
       t.lhs_dilation[k] = p.strides[k];

@@ -67,7 +67,7 @@ Batched permuted(const Batched& x, const Vec<std::int64_t>& sources, std::int64_
                  CallSite where) {
   const int axis = *x.axis;
   const Shape& shape = x.value.shape();
-  const auto at = static_cast<std::size_t>(axis);
+  const std::size_t at = axis;
   // Runs of neighbours are cut out whole: a shift is two of them.
   struct Run {
     std::int64_t source, count;

@@ -215,7 +215,7 @@ BatchedList while_loop(const BatchCall& c) {
   const Lanes own = p.lanes;
   Dependence dependence(c.axis.name.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
-  const auto carries = static_cast<std::size_t>(p.carries);
+  const std::size_t carries = p.carries;
   if (dependence.condition(p, mapped) || (own && has_effect(c.equation))) {
     refuse_collectives(c, "while_loop");
     LaneOperands o = lane_operands(c, own, carries);
@@ -237,8 +237,7 @@ BatchedList scan(const BatchCall& c) {
   ScanParams p = c.as<ScanParams>();
   Dependence dependence(c.axis.name.get());
   const Flags mapped = dependence.loop_operands(c.equation, mapped_flags(c));
-  const auto carries = static_cast<std::size_t>(p.carries),
-             looped = carries + static_cast<std::size_t>(p.sequences);
+  const std::size_t carries = p.carries, looped = carries + p.sequences;
   Flags out = dependence.outputs(*p.body, mapped);
   for (std::size_t i = 0; i < carries; ++i) out[i] = mapped[i];
   std::vector<Tensor> operands;

@@ -50,7 +50,7 @@ struct Places {
   int nearest(int wanted) const { return std::clamp(wanted, first, last); }
 };
 Places places(const Axes& group, int k, int rank) {
-  const auto at = static_cast<std::size_t>(k);
+  const std::size_t at = k;
   return {at == 0 ? 0 : group[at - 1] + 1, at < group.size() ? group[at] : rank};
 }
 
@@ -99,8 +99,8 @@ BatchedList dynamic_slice(const BatchCall& c) {
   Vec<Batched> starts(c.operands.begin() + 1, c.operands.end());
 
   for (int a = 0; a < rank; ++a) {
-    Batched& s = starts[static_cast<std::size_t>(a)];
-    const auto at = static_cast<std::size_t>(a);
+    Batched& s = starts[a];
+    const std::size_t at = a;
     if (!s.axis) continue;
     // The window covers the axis: it starts at 0, whatever was asked for.
     if (sizes[at] == shape[at]) s = {zero_index(s.value.dtype()), std::nullopt};
@@ -142,7 +142,7 @@ BatchedList dynamic_slice(const BatchCall& c) {
   Vec<Batched> mapped_starts;
   for (int a = 0; a < rank; ++a) {
     if (!of_lanes(static_cast<std::size_t>(a))) continue;
-    mapped_starts.push_back(starts[static_cast<std::size_t>(a)]);
+    mapped_starts.push_back(starts[a]);
     p.start_index_map.push_back(x.axis ? lanes::shifted(a, *x.axis) : a);
   }
   for (int a = 0; a < rank; ++a) p.offset_dims.push_back(a + 1);
@@ -199,7 +199,7 @@ std::optional<Batched> gather_by_lane(const BatchCall& c) {
   if (c.mapped(0) || p.start_index_map.size() != 1 || !p.operand_batching_dims.empty())
     return std::nullopt;
   const int axis = p.start_index_map[0];
-  if (p.slice_sizes[static_cast<std::size_t>(axis)] != 1) return std::nullopt;
+  if (p.slice_sizes[axis] != 1) return std::nullopt;
   const auto index = lanes::lane_index(c.operands[1], c.lanes);
   const auto sliced =
       index ? lanes::by_lane(c.operands[0].value, axis, *index, c.lanes, c.where()) : std::nullopt;
@@ -207,7 +207,7 @@ std::optional<Batched> gather_by_lane(const BatchCall& c) {
   Batched x{*sliced, axis};
   // The other axes start at 0; the collapsed ones go.
   Shape window = p.slice_sizes;
-  window[static_cast<std::size_t>(axis)] = c.lanes;
+  window[axis] = c.lanes;
   if (window != x.value.shape())
     x.value = emit(Op::slice,
                    make_params(SliceParams{Shape::filled(window.size(), 0), window,
@@ -219,8 +219,7 @@ std::optional<Batched> gather_by_lane(const BatchCall& c) {
       x.axis = kept.rank();
       kept.push_back(c.lanes);
     }
-    if (!p.collapsed_slice_dims.contains(a))
-      kept.push_back(a == axis ? 1 : window[static_cast<std::size_t>(a)]);
+    if (!p.collapsed_slice_dims.contains(a)) kept.push_back(a == axis ? 1 : window[a]);
   }
   if (kept != window)
     x.value = emit(Op::reshape, make_params(ShapeParams{kept}), {x.value}, c.where());

@@ -19,8 +19,7 @@ Batched read_along(const Batched& x, const Tensor& places, int axis, CallSite wh
     p.indices_batching_dims.push_back(a);
   }
   p.slice_sizes = Shape::filled(x.value.shape().size(), 1);
-  p.slice_sizes[static_cast<std::size_t>(*x.axis)] =
-      x.value.shape()[static_cast<std::size_t>(*x.axis)];
+  p.slice_sizes[*x.axis] = x.value.shape()[*x.axis];
   const Tensor vectors =
       emit(Op::reshape, make_params(ShapeParams{lanes::inserted(places.shape(), rank, 1)}),
            {places}, where);
@@ -31,7 +30,7 @@ Batched read_along(const Batched& x, const Tensor& places, int axis, CallSite wh
 BatchedList shared_order(const BatchCall& c) {
   const auto& p = c.as<SortParams>();
   const Shape& shape = c.operand_aval(0).shape;
-  const std::int64_t n = shape[static_cast<std::size_t>(p.axis)];
+  const std::int64_t n = shape[p.axis];
   std::vector<Tensor> operands;
   for (const Batched& x : c.operands)
     if (!x.axis) operands.push_back(x.value);
@@ -53,7 +52,7 @@ BatchedList shared_order(const BatchCall& c) {
 BatchedList sort(const BatchCall& c) {
   SortParams p = c.as<SortParams>();
   std::optional<int> axis;
-  for (int k = 0; k < p.keys && !axis; ++k) axis = c.operands[static_cast<std::size_t>(k)].axis;
+  for (int k = 0; k < p.keys && !axis; ++k) axis = c.operands[k].axis;
   if (!axis) return order_batch::shared_order(c);
   p.axis = lanes::shifted(p.axis, *axis);
   std::vector<Tensor> operands;

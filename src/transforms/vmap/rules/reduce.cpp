@@ -51,7 +51,7 @@ class RowReduction {
     for (int a = 1; a < x.rank(); ++a) {
       if (axes.contains(a - 1)) continue;
       permutation.push_back(a);
-      kept_.push_back(x.shape()[static_cast<std::size_t>(a)]);
+      kept_.push_back(x.shape()[a]);
     }
     for (int a : axes) {
       permutation.push_back(a + 1);

@@ -17,13 +17,12 @@ BatchedList one(Tensor value, int axis) {
 // if no place in `to` does.
 int same_place(const Shape& from, int i, const Shape& to) {
   std::int64_t before = 1, after = 1, seen = 1, rest = 1;
-  for (int k = 0; k < from.rank(); ++k)
-    (k < i ? before : after) *= from[static_cast<std::size_t>(k)];
+  for (int k = 0; k < from.rank(); ++k) (k < i ? before : after) *= from[k];
   for (int j = 0; j <= to.rank(); ++j) {
     rest = 1;
-    for (int k = j; k < to.rank(); ++k) rest *= to[static_cast<std::size_t>(k)];
+    for (int k = j; k < to.rank(); ++k) rest *= to[k];
     if (seen == before && rest == after) return j;
-    if (j < to.rank()) seen *= to[static_cast<std::size_t>(j)];
+    if (j < to.rank()) seen *= to[j];
   }
   return -1;
 }
@@ -67,16 +66,14 @@ BatchedList concatenate(const BatchCall& c) {
   SmallVec<std::int64_t, 4> elements;  // that have it
   for (const Batched& x : c.operands) {
     if (!x.axis) continue;
-    const auto at =
-        static_cast<std::size_t>(std::find(axes.begin(), axes.end(), *x.axis) - axes.begin());
+    const std::size_t at = std::find(axes.begin(), axes.end(), *x.axis) - axes.begin();
     if (at == axes.size()) {
       axes.push_back(*x.axis);
       elements.push_back(0);
     }
     elements[at] += x.value.size();
   }
-  const int axis = axes[static_cast<std::size_t>(
-      std::max_element(elements.begin(), elements.end()) - elements.begin())];
+  const int axis = axes[std::max_element(elements.begin(), elements.end()) - elements.begin()];
   std::vector<Tensor> parts;
   parts.reserve(c.operands.size());
   for (const Batched& x : c.operands) parts.push_back(lanes::at_axis(x, axis, c.lanes, c.where()));

@@ -56,7 +56,7 @@ bool counts_lanes(const BatchCall& c) { return c.axis.active && c.as<CallParams>
 BatchedBody batch_body(const BatchCall& c, bool all_mapped) {
   Vec<Aval> avals;
   for (const Batched& x : c.operands) avals.push_back(aval_of(x.value));
-  const auto place = static_cast<std::size_t>(c.as<CallParams>().explicit_operands);
+  const std::size_t place = c.as<CallParams>().explicit_operands;
   if (counts_lanes(c))
     avals.insert(avals.begin() + static_cast<std::ptrdiff_t>(place), aval_of(c.axis.active->count));
   BatchedBody result;
@@ -99,8 +99,7 @@ BatchedList emit_body(const BatchCall& c, BatchedBody body,
 
 MappedAxes explicit_axes(const BatchCall& c) {
   MappedAxes axes;
-  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i)
-    axes.push_back(c.operands[static_cast<std::size_t>(i)].axis);
+  for (int i = 0; i < c.as<CallParams>().explicit_operands; ++i) axes.push_back(c.operands[i].axis);
   return axes;
 }
 
@@ -283,7 +282,7 @@ BatchedList custom_jvp(const BatchCall& c) {
                           out_axes = body.axes, own = RuleLanes(c)](std::span<const Tensor> given) {
       std::vector<Tensor> arguments(given.begin(), given.end());
       const LaneAxis axis = own.of(own.taken(arguments, arguments.size() - 1));
-      const auto linear = static_cast<std::size_t>(rule->linear);
+      const std::size_t linear = rule->linear;
       Vec<Batched> inputs;
       for (std::size_t i = 0; i < arguments.size(); ++i)
         inputs.push_back({arguments[i], i < out_axes.size()
@@ -532,7 +531,7 @@ BatchedList custom_vmap(const BatchCall& c) {
   Vec<bool> mapped, out_mapped;
   std::vector<Tensor> arguments;
   for (int i = 0; i < p.explicit_operands; ++i) {
-    const Batched& x = c.operands[static_cast<std::size_t>(i)];
+    const Batched& x = c.operands[i];
     mapped.push_back(x.axis.has_value());
     arguments.push_back(x.axis ? lanes::moved(x.value, *x.axis, 0, c.where()) : x.value);
   }

@@ -42,9 +42,10 @@ TEST(CudaMath, EveryElementwiseOpHasARow) {
   for (int i = 0; i < op_count; ++i) {
     const auto op = static_cast<Op>(i);
     // of which none reaches a device
-    const bool complex = op == Op::real || op == Op::imag || op == Op::conj || op == Op::complex;
+    const bool is_lowered = op == Op::real || op == Op::imag || op == Op::conj ||
+                            op == Op::complex || op == Op::meeting;
     if (is_elementwise(op)) {
-      EXPECT_EQ(cuda::op_rows[op].way, complex ? cuda::Way::lowered : cuda::Way::kernel)
+      EXPECT_EQ(cuda::op_rows[op].way, is_lowered ? cuda::Way::lowered : cuda::Way::kernel)
           << name_of(op);
     }
     EXPECT_TRUE(cuda::op_rows[op].way != cuda::Way::host || !cuda::op_rows[op].on_host.empty())

@@ -209,7 +209,7 @@ bool FusionPlanner::is_reduced_along(Var v, const Shape& own, int depth) const {
   constexpr int deepest = 4;
   return any_of(uses_[v], [&](int i) {
     const Equation& e = graph_.equations[i];
-    if (e.op >= Op::reduce_sum && e.op <= Op::reduce_all)
+    if (is_reduction(e.op))
       return any_of(e.as<AxesParams>().axes, [&](int a) { return own[a] > 1; });
     return is_elementwise(e.op) && depth < deepest &&
            is_reduced_along(e.outputs[0], own, depth + 1);

@@ -11,36 +11,11 @@
 
 namespace vt::detail {
 
-// clang-format off
 int op_weight(Op op, DType d) {
-  switch (op) {
-    case Op::exp: case Op::exp2: case Op::sigmoid: case Op::expm1: case Op::log: case Op::log2:
-    case Op::log1p: case Op::tanh:
-      return 15;
-    case Op::sin: case Op::cos: case Op::tan: case Op::asin: case Op::acos: case Op::atan:
-    case Op::sinh: case Op::cosh: case Op::asinh: case Op::acosh: case Op::atanh: case Op::erf:
-    case Op::erfc: case Op::erf_inv: case Op::cbrt: case Op::atan2:
-      return 25;
-    case Op::pow: case Op::lgamma: case Op::digamma: case Op::threefry: return 60;
-    case Op::gamma: case Op::erfcx: case Op::erfc_inv: case Op::ndtr: case Op::log_ndtr:
-    case Op::dawsn: case Op::expi: case Op::spence: case Op::fresnel_sin: case Op::fresnel_cos:
-    case Op::bessel_i0e: case Op::bessel_i1e: case Op::bessel_k0e: case Op::bessel_k1e:
-    case Op::bessel_j0: case Op::bessel_j1: case Op::bessel_y0: case Op::bessel_y1: case Op::zeta:
-      return 120;
-    case Op::div: return is_float(d) ? 4 : 15;
-    case Op::rem: return 20;
-    case Op::sqrt: case Op::rsqrt: return 6;
-    case Op::max: case Op::min: case Op::nextafter: case Op::sign: return 3;
-    case Op::reshape: case Op::transpose: case Op::broadcast_in_dim: case Op::windows:
-    case Op::slice: case Op::rev: case Op::full: case Op::stop_gradient:
-      return 0;
-    case Op::gather: case Op::dynamic_slice: case Op::pad: case Op::overlap_add:
-    case Op::dynamic_update_slice: case Op::concatenate:
-      return 2;
-    default: return d == DType::f16 || d == DType::bf16 ? 4 : 1;
-  }
+  const int cost = op_table[op].cost;
+  if (op == Op::div && !is_float(d)) return 15;
+  return cost == 1 && is_float(d) && size_of(d) == 2 ? 4 : cost;
 }
-// clang-format on
 
 double op_cost(Op op, DType d, const MachineCosts& costs) {
   const int weight = op_weight(op, d);

@@ -37,7 +37,7 @@ Axes short_ones(const Shape& shape, const Axes& over) {
 }
 
 bool goes_in_two(const GraphBody& graph, const Equation& e) {
-  if (e.op < Op::reduce_sum || e.op > Op::reduce_all) return false;
+  if (!is_reduction(e.op)) return false;
   const DType d = graph.aval(e.inputs[0]).dtype;
   // what is between would be rounded
   if (e.op == Op::reduce_sum) return d != DType::f16 && d != DType::bf16;

@@ -94,7 +94,7 @@ Axes without(const Axes& all, int axis) {
 
 Axes reduced_axes(const Equation& e) {
   if (e.op == Op::argmax || e.op == Op::argmin) return Axes(e.as<ArgParams>().axis);
-  return e.op >= Op::reduce_sum && e.op <= Op::reduce_all ? e.as<AxesParams>().axes : Axes();
+  return is_reduction(e.op) ? e.as<AxesParams>().axes : Axes();
 }
 
 LaneAxes::LaneAxes(const GraphBody& g) : graph_(&g) {
@@ -251,7 +251,7 @@ std::optional<Equation> LaneAxes::equation(const Equation& e) const {
     lane.params = make_params(std::move(p));
     return lane;
   }
-  if (e.op < Op::reduce_sum || e.op > Op::reduce_all) return std::nullopt;
+  if (!is_reduction(e.op)) return std::nullopt;
   lane.params = make_params(AxesParams{without(e.as<AxesParams>().axes, a)});
   return lane;
 }

@@ -292,7 +292,7 @@ class FitCheck {
       case Family::reduce: {
         const bool places = e.op == Op::argmax || e.op == Op::argmin;
         spend(places ? 4 * operands : left, operands);
-        return places || (e.op >= Op::reduce_sum && e.op <= Op::reduce_all);
+        return places || is_reduction(e.op);
       }
       case Family::cumulative: {
         const DType d = g.aval(e.outputs[0]).dtype;

@@ -21,7 +21,14 @@ using interp_unary::real;
 /// Ops of complex numbers alone.
 void refuse_rule(Frame& frame) { refuse_dtype(frame); }
 
-inline constexpr auto rules = rule_table<InterpretRule>({
+constexpr std::optional<InterpretRule> rule_of_family(const OpInfo& op) {
+  switch (op.family) {
+    case Family::linalg: return interp_linalg::matrices;
+    case Family::collective: return interp_structure::collective;
+    default: return std::nullopt;
+  }
+}
+inline constexpr auto own_rules = rule_table<InterpretRule>({
     {Op::input, interp_leaf::input},
     {Op::constant, interp_leaf::constant},
     {Op::full, interp_leaf::full},
@@ -156,21 +163,6 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::dot_general, interp_dot::dot_general},
     {Op::conv_general, interp_dot::conv_general},
     {Op::fft, interp_fft::fft},
-    {Op::cholesky, interp_linalg::matrices},
-    {Op::triangular_solve, interp_linalg::matrices},
-    {Op::lu, interp_linalg::matrices},
-    {Op::solve, interp_linalg::matrices},
-    {Op::qr, interp_linalg::matrices},
-    {Op::eigh, interp_linalg::matrices},
-    {Op::svd, interp_linalg::matrices},
-    {Op::eig, interp_linalg::matrices},
-    {Op::tridiagonal_solve, interp_linalg::matrices},
-    {Op::psum, interp_structure::collective},
-    {Op::pmax, interp_structure::collective},
-    {Op::pmin, interp_structure::collective},
-    {Op::all_gather, interp_structure::collective},
-    {Op::all_to_all, interp_structure::collective},
-    {Op::ppermute, interp_structure::collective},
     {Op::call, interp_structure::call},
     {Op::recursive_call, interp_structure::recursive_call},
     {Op::custom_jvp, interp_structure::call},
@@ -186,6 +178,7 @@ inline constexpr auto rules = rule_table<InterpretRule>({
     {Op::check, interp_effect::check},
     {Op::callback, interp_effect::callback},
 });
+inline constexpr auto rules = with_defaults(own_rules, rule_of_family);
 static_assert(RuleMissingFor<first_without_rule(rules)>::ok);
 
 /// Of the user's call; of what asked for the value, where the equation knows none.
@@ -199,9 +192,10 @@ void run(Frame& frame) {
   for (Var v : e.inputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
   for (Var v : e.outputs) any_complex = any_complex || is_complex(frame.graph.aval(v).dtype);
   if (!any_complex) return rules[e.op](frame);
-  const InterpretRule rule = interp_complex::rule_of(e.op);
-  if (!rule) refuse_dtype(frame);
-  rule(frame);
+  // Other ops that take complex numbers move elements, or see for themselves what these are.
+  if (const InterpretRule rule = interp_complex::rule_of(e.op)) return rule(frame);
+  if ((op_table[e.op].dtypes & dtype_sets::complexes) == 0) refuse_dtype(frame);
+  rules[e.op](frame);
 }
 
 }  // namespace interp

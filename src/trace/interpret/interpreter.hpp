@@ -137,7 +137,7 @@ void threefry(Frame&);
 void select(Frame&);
 }  // namespace interp_binary
 namespace interp_complex {
-/// The rule of an op that has complex operands or results; null where it is not defined for them.
+/// The rule of an op for complex operands or results; null where it is that for others, or none.
 InterpretRule rule_of(Op);
 }  // namespace interp_complex
 namespace interp_reduce {

@@ -1,66 +1,17 @@
-// The closed set of primitive ops: the Op enum and its definition table (name, arity,
-// family, linearity).
+// The closed set of primitive ops: one row per op with its family, operands, linearity, dtypes and
+// cost. Tables of other files hold what differs from what follows from these.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-namespace vt::detail {
+#include <vt/dtype.hpp>
 
-// clang-format off
-enum class Op : std::uint8_t {
-  // leaves
-  input, constant, full, iota,
-  // element-wise, one operand
-  neg, abs, sign, floor, ceil, round, trunc, exp, exp2, expm1, log, log1p, log2, sqrt, rsqrt, cbrt,
-  sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, sigmoid,
-  erf, erfc, erf_inv, lgamma, digamma,
-  gamma, erfcx, erfc_inv, ndtr, log_ndtr, dawsn, expi, spence, fresnel_sin, fresnel_cos,
-  bessel_i0e, bessel_i1e, bessel_k0e, bessel_k1e, bessel_j0, bessel_j1, bessel_y0, bessel_y1,
-  real, imag, conj, is_finite, is_nan, is_inf, integer_pow, not_, popcount, clz,
-  convert, bitcast, reduce_precision, stop_gradient, meeting,
-  // element-wise, two operands
-  add, sub, mul, div, rem, pow, max, min, atan2, nextafter, zeta, eq, ne, lt, le, gt, ge,
-  and_, or_, xor_, shift_left, shift_right_logical, shift_right_arithmetic,
-  threefry, complex,
-  // choose
-  select,
-  // reduce
-  reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_any, reduce_all, argmax, argmin, reduce,
-  // scan along an axis
-  cumsum, cumprod, cummax, cummin, cumlogsumexp,
-  // order along an axis
-  sort,
-  // shape
-  reshape, transpose, broadcast_in_dim, concatenate, pad, rev,
-  // index
-  slice, dynamic_slice, dynamic_update_slice, gather,
-  scatter, scatter_add, scatter_mul, scatter_min, scatter_max,
-  // rows of several arrays
-  rows, rows_add,
-  // windows
-  windows, overlap_add,
-  // contract
-  dot_general, conv_general,
-  // spectral
-  fft,
-  // linear algebra, over the last two axes
-  cholesky, triangular_solve, lu, solve, qr, eigh, svd, eig, tridiagonal_solve,
-  // collective: between the lanes of a named axis
-  psum, pmax, pmin, all_gather, all_to_all, ppermute,
-  // structure: equations that own a sub-graph
-  call, batched_call, recursive_call, custom_jvp, custom_vjp, custom_vmap, checkpoint, cond,
-  while_, scan,
-  fused_region,
-  // effect: what happens besides results; callback has results, the others have none
-  debug_print, check, callback,
-  count_
-};
-// clang-format on
-inline constexpr int op_count = static_cast<int>(Op::count_);
+namespace vt::detail {
 
 enum class Family : std::uint8_t {
   leaf,
@@ -85,6 +36,7 @@ enum class Family : std::uint8_t {
 /// In which operands an op is linear (its derivative is itself applied to the tangents).
 enum class Linearity : std::uint8_t {
   none,
+  zero,  ///< its derivative is 0, or it has none (floor, comparisons, what ints are made of)
   /// in all operands jointly (add, concatenate, pad …), over the reals: real, imag and conj are
   /// linear too
   linear,
@@ -93,12 +45,239 @@ enum class Linearity : std::uint8_t {
   last,      ///< in the last operand only (the right sides of linear systems)
 };
 
+/// Sets of dtypes, a bit per DType.
+namespace dtype_sets {
+constexpr std::uint32_t set_of(bool (*holds)(DType)) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < dtype_count; ++i)
+    if (holds(static_cast<DType>(i))) bits |= 1u << i;
+  return bits;
+}
+inline constexpr std::uint32_t any = (1u << dtype_count) - 1;
+inline constexpr std::uint32_t bools = set_of(is_bool);
+inline constexpr std::uint32_t ints = set_of(is_int);
+inline constexpr std::uint32_t floats = set_of(is_float);
+inline constexpr std::uint32_t complexes = set_of(is_complex);
+inline constexpr std::uint32_t inexact = floats | complexes;
+inline constexpr std::uint32_t reals = ints | floats;
+inline constexpr std::uint32_t numbers = reals | complexes;
+inline constexpr std::uint32_t ordered = any & ~complexes;
+inline constexpr std::uint32_t bits_and_bools = ints | bools;
+inline constexpr std::uint32_t words64 = 1u << static_cast<int>(DType::u64);
+inline constexpr std::uint32_t wide =
+    1u << static_cast<int>(DType::f32) | 1u << static_cast<int>(DType::f64);
+inline constexpr std::uint32_t wide_inexact = wide | complexes;
+}  // namespace dtype_sets
+
+// One row per op: enumerator, family, number of operands (−1: any number), linearity, dtypes of its
+// operands, cost of an element (beside 1 for an addition; cost_model.hpp).
+// clang-format off
+#define VT_OPS(op)                                                                             \
+  /* leaves */                                                                                 \
+  op(input, leaf, 0, zero, any, 1)                                                             \
+  op(constant, leaf, 0, zero, any, 1)                                                          \
+  op(full, leaf, 0, zero, any, 0)                                                              \
+  op(iota, leaf, 0, zero, reals, 1)                                                            \
+  /* element-wise, one operand */                                                              \
+  op(neg, unary, 1, linear, numbers, 1)                                                        \
+  op(abs, unary, 1, none, numbers, 1)                                                          \
+  op(sign, unary, 1, none, numbers, 3)                                                         \
+  op(floor, unary, 1, zero, floats, 1)                                                         \
+  op(ceil, unary, 1, zero, floats, 1)                                                          \
+  op(round, unary, 1, zero, floats, 1)                                                         \
+  op(trunc, unary, 1, zero, floats, 1)                                                         \
+  op(exp, unary, 1, none, inexact, 15)                                                         \
+  op(exp2, unary, 1, none, inexact, 15)                                                        \
+  op(expm1, unary, 1, none, inexact, 15)                                                       \
+  op(log, unary, 1, none, inexact, 15)                                                         \
+  op(log1p, unary, 1, none, inexact, 15)                                                       \
+  op(log2, unary, 1, none, inexact, 15)                                                        \
+  op(sqrt, unary, 1, none, inexact, 6)                                                         \
+  op(rsqrt, unary, 1, none, inexact, 6)                                                        \
+  op(cbrt, unary, 1, none, floats, 25)                                                         \
+  op(sin, unary, 1, none, inexact, 25)                                                         \
+  op(cos, unary, 1, none, inexact, 25)                                                         \
+  op(tan, unary, 1, none, inexact, 25)                                                         \
+  op(asin, unary, 1, none, inexact, 25)                                                        \
+  op(acos, unary, 1, none, inexact, 25)                                                        \
+  op(atan, unary, 1, none, inexact, 25)                                                        \
+  op(sinh, unary, 1, none, inexact, 25)                                                        \
+  op(cosh, unary, 1, none, inexact, 25)                                                        \
+  op(tanh, unary, 1, none, inexact, 15)                                                        \
+  op(asinh, unary, 1, none, inexact, 25)                                                       \
+  op(acosh, unary, 1, none, inexact, 25)                                                       \
+  op(atanh, unary, 1, none, inexact, 25)                                                       \
+  op(sigmoid, unary, 1, none, inexact, 15)                                                     \
+  op(erf, unary, 1, none, floats, 25)                                                          \
+  op(erfc, unary, 1, none, floats, 25)                                                         \
+  op(erf_inv, unary, 1, none, floats, 25)                                                      \
+  op(lgamma, unary, 1, none, floats, 60)                                                       \
+  op(digamma, unary, 1, none, floats, 60)                                                      \
+  op(gamma, unary, 1, none, floats, 120)                                                       \
+  op(erfcx, unary, 1, none, floats, 120)                                                       \
+  op(erfc_inv, unary, 1, none, floats, 120)                                                    \
+  op(ndtr, unary, 1, none, floats, 120)                                                        \
+  op(log_ndtr, unary, 1, none, floats, 120)                                                    \
+  op(dawsn, unary, 1, none, floats, 120)                                                       \
+  op(expi, unary, 1, none, floats, 120)                                                        \
+  op(spence, unary, 1, none, floats, 120)                                                      \
+  op(fresnel_sin, unary, 1, none, floats, 120)                                                 \
+  op(fresnel_cos, unary, 1, none, floats, 120)                                                 \
+  op(bessel_i0e, unary, 1, none, floats, 120)                                                  \
+  op(bessel_i1e, unary, 1, none, floats, 120)                                                  \
+  op(bessel_k0e, unary, 1, none, floats, 120)                                                  \
+  op(bessel_k1e, unary, 1, none, floats, 120)                                                  \
+  op(bessel_j0, unary, 1, none, floats, 120)                                                   \
+  op(bessel_j1, unary, 1, none, floats, 120)                                                   \
+  op(bessel_y0, unary, 1, none, floats, 120)                                                   \
+  op(bessel_y1, unary, 1, none, floats, 120)                                                   \
+  op(real, unary, 1, linear, complexes, 1)                                                     \
+  op(imag, unary, 1, linear, complexes, 1)                                                     \
+  op(conj, unary, 1, linear, complexes, 1)                                                     \
+  op(is_finite, unary, 1, zero, inexact, 1)                                                    \
+  op(is_nan, unary, 1, zero, inexact, 1)                                                       \
+  op(is_inf, unary, 1, zero, inexact, 1)                                                       \
+  op(integer_pow, unary, 1, none, numbers, 1)                                                  \
+  op(not_, unary, 1, zero, bits_and_bools, 1)                                                  \
+  op(popcount, unary, 1, zero, ints, 1)                                                        \
+  op(clz, unary, 1, zero, ints, 1)                                                             \
+  op(convert, unary, 1, linear, any, 1)                                                        \
+  op(bitcast, unary, 1, zero, any, 1)                                                          \
+  op(reduce_precision, unary, 1, linear, floats, 1)                                            \
+  op(stop_gradient, unary, 1, zero, any, 0)                                                    \
+  op(meeting, unary, 1, linear, any, 1)                                                        \
+  /* element-wise, two operands */                                                             \
+  op(add, binary, 2, linear, numbers, 1)                                                       \
+  op(sub, binary, 2, linear, numbers, 1)                                                       \
+  op(mul, binary, 2, bilinear, numbers, 1)                                                     \
+  op(div, binary, 2, first, numbers, 4)                                                        \
+  op(rem, binary, 2, none, reals, 20)                                                          \
+  op(pow, binary, 2, none, numbers, 60)                                                        \
+  op(max, binary, 2, none, ordered, 3)                                                         \
+  op(min, binary, 2, none, ordered, 3)                                                         \
+  op(atan2, binary, 2, none, floats, 25)                                                       \
+  op(nextafter, binary, 2, none, floats, 3)                                                    \
+  op(zeta, binary, 2, none, floats, 120)                                                       \
+  op(eq, binary, 2, zero, any, 1)                                                              \
+  op(ne, binary, 2, zero, any, 1)                                                              \
+  op(lt, binary, 2, zero, ordered, 1)                                                          \
+  op(le, binary, 2, zero, ordered, 1)                                                          \
+  op(gt, binary, 2, zero, ordered, 1)                                                          \
+  op(ge, binary, 2, zero, ordered, 1)                                                          \
+  op(and_, binary, 2, zero, bits_and_bools, 1)                                                 \
+  op(or_, binary, 2, zero, bits_and_bools, 1)                                                  \
+  op(xor_, binary, 2, zero, bits_and_bools, 1)                                                 \
+  op(shift_left, binary, 2, zero, ints, 1)                                                     \
+  op(shift_right_logical, binary, 2, zero, ints, 1)                                            \
+  op(shift_right_arithmetic, binary, 2, zero, ints, 1)                                         \
+  op(threefry, binary, 2, zero, words64, 60)                                                   \
+  op(complex, binary, 2, linear, wide, 1)                                                      \
+  /* choose */                                                                                 \
+  op(select, select, 3, linear, any, 1)                                                        \
+  /* reduce */                                                                                 \
+  op(reduce_sum, reduce, 1, linear, numbers, 1)                                                \
+  op(reduce_prod, reduce, 1, none, numbers, 1)                                                 \
+  op(reduce_max, reduce, 1, none, ordered, 1)                                                  \
+  op(reduce_min, reduce, 1, none, ordered, 1)                                                  \
+  op(reduce_any, reduce, 1, zero, bools, 1)                                                    \
+  op(reduce_all, reduce, 1, zero, bools, 1)                                                    \
+  op(argmax, reduce, 1, zero, ordered, 1)                                                      \
+  op(argmin, reduce, 1, zero, ordered, 1)                                                      \
+  op(reduce, reduce, -1, none, any, 1)                                                         \
+  /* scan along an axis */                                                                     \
+  op(cumsum, cumulative, 1, linear, numbers, 1)                                                \
+  op(cumprod, cumulative, 1, none, numbers, 1)                                                 \
+  op(cummax, cumulative, 1, none, ordered, 1)                                                  \
+  op(cummin, cumulative, 1, none, ordered, 1)                                                  \
+  op(cumlogsumexp, cumulative, 1, none, floats, 1)                                             \
+  /* order along an axis */                                                                    \
+  op(sort, order, -1, none, any, 1)                                                            \
+  /* shape */                                                                                  \
+  op(reshape, shape, 1, linear, any, 0)                                                        \
+  op(transpose, shape, 1, linear, any, 0)                                                      \
+  op(broadcast_in_dim, shape, 1, linear, any, 0)                                               \
+  op(concatenate, shape, -1, linear, any, 2)                                                   \
+  op(pad, shape, 2, linear, any, 2)                                                            \
+  op(rev, shape, 1, linear, any, 0)                                                            \
+  /* index */                                                                                  \
+  op(slice, index, 1, linear, any, 0)                                                          \
+  op(dynamic_slice, index, -1, first, any, 2)                                                  \
+  op(dynamic_update_slice, index, -1, linear, any, 2)                                          \
+  op(gather, index, 2, first, any, 2)                                                          \
+  op(scatter, index, 3, linear, any, 1)                                                        \
+  op(scatter_add, index, 3, linear, numbers, 1)                                                \
+  op(scatter_mul, index, 3, none, numbers, 1)                                                  \
+  op(scatter_min, index, 3, none, ordered, 1)                                                  \
+  op(scatter_max, index, 3, none, ordered, 1)                                                  \
+  /* rows of several arrays */                                                                 \
+  op(rows, rows, -1, linear, any, 1)                                                           \
+  op(rows_add, rows, 1, linear, numbers, 1)                                                    \
+  /* windows */                                                                                \
+  op(windows, window, 1, linear, any, 0)                                                       \
+  op(overlap_add, window, 1, linear, numbers, 2)                                               \
+  /* contract */                                                                               \
+  op(dot_general, contract, 2, bilinear, numbers, 1)                                           \
+  op(conv_general, contract, 2, bilinear, numbers, 1)                                          \
+  /* spectral */                                                                               \
+  op(fft, spectral, 1, linear, wide_inexact, 1)                                                \
+  /* linear algebra, over the last two axes */                                                 \
+  op(cholesky, linalg, 1, none, wide_inexact, 1)                                               \
+  op(triangular_solve, linalg, 2, last, wide_inexact, 1)                                       \
+  op(lu, linalg, 1, none, wide_inexact, 1)                                                     \
+  op(solve, linalg, -1, last, wide_inexact, 1)                                                 \
+  op(qr, linalg, 1, none, wide_inexact, 1)                                                     \
+  op(eigh, linalg, 1, none, wide_inexact, 1)                                                   \
+  op(svd, linalg, 1, none, wide_inexact, 1)                                                    \
+  op(eig, linalg, 1, none, wide_inexact, 1)                                                    \
+  op(tridiagonal_solve, linalg, 4, last, wide_inexact, 1)                                      \
+  /* collective: between the lanes of a named axis */                                          \
+  op(psum, collective, 1, linear, numbers, 1)                                                  \
+  op(pmax, collective, 1, none, ordered, 1)                                                    \
+  op(pmin, collective, 1, none, ordered, 1)                                                    \
+  op(all_gather, collective, 1, linear, any, 1)                                                \
+  op(all_to_all, collective, 1, linear, any, 1)                                                \
+  op(ppermute, collective, 1, linear, any, 1)                                                  \
+  /* structure: equations that own a sub-graph */                                              \
+  op(call, structure, -1, none, any, 1)                                                        \
+  op(batched_call, structure, -1, none, any, 1)                                                \
+  op(recursive_call, structure, -1, none, any, 1)                                              \
+  op(custom_jvp, structure, -1, none, any, 1)                                                  \
+  op(custom_vjp, structure, -1, none, any, 1)                                                  \
+  op(custom_vmap, structure, -1, none, any, 1)                                                 \
+  op(checkpoint, structure, -1, none, any, 1)                                                  \
+  op(cond, structure, -1, none, any, 1)                                                        \
+  op(while_, structure, -1, none, any, 1)                                                      \
+  op(scan, structure, -1, none, any, 1)                                                        \
+  op(fused_region, structure, -1, none, any, 1)                                                \
+  /* effect: what happens besides results; callback has results, the others have none */       \
+  op(debug_print, effect, -1, zero, any, 1)                                                    \
+  op(check, effect, -1, zero, any, 1)                                                          \
+  op(callback, effect, -1, none, any, 1)
+// clang-format on
+enum class Op : std::uint8_t {
+#define VT_OP_NAME(op, ...) op,
+  VT_OPS(VT_OP_NAME)
+#undef VT_OP_NAME
+      count_
+};
+inline constexpr int op_count = static_cast<int>(Op::count_);
+
+/// Its enumerator's, without the underscore behind words of C++; null-terminated.
+struct OpName {
+  char text[24] = {};
+  constexpr OpName() = default;
+  constexpr OpName(const char* enumerator) {
+    for (int i = 0; enumerator[i]; ++i)
+      if (enumerator[i] != '_' || enumerator[i + 1]) text[i] = enumerator[i];
+  }
+};
 struct OpInfo {
-  Op op;
-  std::string_view name;
-  int arity;  ///< −1: any number
+  OpName name;
   Family family;
+  int arity;  ///< −1: any number
   Linearity linearity;
+  std::uint32_t dtypes;  ///< bit per DType
+  int cost;
 };
 
 /// A dense table indexed by Op, built from rows in any order; `has` tells which rows exist.
@@ -133,190 +312,39 @@ struct RuleMissingFor {
   static constexpr bool ok = op == Op::count_;
 };
 
-consteval RuleTable<OpInfo> op_infos() {
-  RuleTable<OpInfo> t;
-  auto row = [&](Op op, std::string_view name, int arity, Family family,
-                 Linearity linearity = Linearity::none) {
-    if (t.has[static_cast<std::size_t>(op)]) throw "two rows for one op";
-    t.rows[static_cast<std::size_t>(op)] = {op, name, arity, family, linearity};
-    t.has[static_cast<std::size_t>(op)] = true;
-  };
-  using enum Family;
-  using enum Linearity;
-  row(Op::input, "input", 0, leaf);
-  row(Op::constant, "constant", 0, leaf);
-  row(Op::full, "full", 0, leaf);
-  row(Op::iota, "iota", 0, leaf);
-  row(Op::neg, "neg", 1, unary, linear);
-  row(Op::abs, "abs", 1, unary);
-  row(Op::sign, "sign", 1, unary);
-  row(Op::floor, "floor", 1, unary);
-  row(Op::ceil, "ceil", 1, unary);
-  row(Op::round, "round", 1, unary);
-  row(Op::trunc, "trunc", 1, unary);
-  row(Op::exp, "exp", 1, unary);
-  row(Op::exp2, "exp2", 1, unary);
-  row(Op::expm1, "expm1", 1, unary);
-  row(Op::log, "log", 1, unary);
-  row(Op::log1p, "log1p", 1, unary);
-  row(Op::log2, "log2", 1, unary);
-  row(Op::sqrt, "sqrt", 1, unary);
-  row(Op::rsqrt, "rsqrt", 1, unary);
-  row(Op::cbrt, "cbrt", 1, unary);
-  row(Op::sin, "sin", 1, unary);
-  row(Op::cos, "cos", 1, unary);
-  row(Op::tan, "tan", 1, unary);
-  row(Op::asin, "asin", 1, unary);
-  row(Op::acos, "acos", 1, unary);
-  row(Op::atan, "atan", 1, unary);
-  row(Op::sinh, "sinh", 1, unary);
-  row(Op::cosh, "cosh", 1, unary);
-  row(Op::tanh, "tanh", 1, unary);
-  row(Op::asinh, "asinh", 1, unary);
-  row(Op::acosh, "acosh", 1, unary);
-  row(Op::atanh, "atanh", 1, unary);
-  row(Op::sigmoid, "sigmoid", 1, unary);
-  row(Op::erf, "erf", 1, unary);
-  row(Op::erfc, "erfc", 1, unary);
-  row(Op::erf_inv, "erf_inv", 1, unary);
-  row(Op::lgamma, "lgamma", 1, unary);
-  row(Op::digamma, "digamma", 1, unary);
-  row(Op::gamma, "gamma", 1, unary);
-  row(Op::erfcx, "erfcx", 1, unary);
-  row(Op::erfc_inv, "erfc_inv", 1, unary);
-  row(Op::ndtr, "ndtr", 1, unary);
-  row(Op::log_ndtr, "log_ndtr", 1, unary);
-  row(Op::dawsn, "dawsn", 1, unary);
-  row(Op::expi, "expi", 1, unary);
-  row(Op::spence, "spence", 1, unary);
-  row(Op::fresnel_sin, "fresnel_sin", 1, unary);
-  row(Op::fresnel_cos, "fresnel_cos", 1, unary);
-  row(Op::bessel_i0e, "bessel_i0e", 1, unary);
-  row(Op::bessel_i1e, "bessel_i1e", 1, unary);
-  row(Op::bessel_k0e, "bessel_k0e", 1, unary);
-  row(Op::bessel_k1e, "bessel_k1e", 1, unary);
-  row(Op::bessel_j0, "bessel_j0", 1, unary);
-  row(Op::bessel_j1, "bessel_j1", 1, unary);
-  row(Op::bessel_y0, "bessel_y0", 1, unary);
-  row(Op::bessel_y1, "bessel_y1", 1, unary);
-  row(Op::real, "real", 1, unary, linear);
-  row(Op::imag, "imag", 1, unary, linear);
-  row(Op::conj, "conj", 1, unary, linear);
-  row(Op::is_finite, "is_finite", 1, unary);
-  row(Op::is_nan, "is_nan", 1, unary);
-  row(Op::is_inf, "is_inf", 1, unary);
-  row(Op::integer_pow, "integer_pow", 1, unary);
-  row(Op::not_, "not", 1, unary);
-  row(Op::popcount, "popcount", 1, unary);
-  row(Op::clz, "clz", 1, unary);
-  row(Op::convert, "convert", 1, unary, linear);
-  row(Op::bitcast, "bitcast", 1, unary);
-  row(Op::reduce_precision, "reduce_precision", 1, unary, linear);
-  row(Op::stop_gradient, "stop_gradient", 1, unary);
-  row(Op::meeting, "meeting", 1, unary, linear);
-  row(Op::add, "add", 2, binary, linear);
-  row(Op::sub, "sub", 2, binary, linear);
-  row(Op::mul, "mul", 2, binary, bilinear);
-  row(Op::div, "div", 2, binary, first);
-  row(Op::rem, "rem", 2, binary);
-  row(Op::pow, "pow", 2, binary);
-  row(Op::max, "max", 2, binary);
-  row(Op::min, "min", 2, binary);
-  row(Op::atan2, "atan2", 2, binary);
-  row(Op::nextafter, "nextafter", 2, binary);
-  row(Op::zeta, "zeta", 2, binary);
-  row(Op::eq, "eq", 2, binary);
-  row(Op::ne, "ne", 2, binary);
-  row(Op::lt, "lt", 2, binary);
-  row(Op::le, "le", 2, binary);
-  row(Op::gt, "gt", 2, binary);
-  row(Op::ge, "ge", 2, binary);
-  row(Op::and_, "and", 2, binary);
-  row(Op::or_, "or", 2, binary);
-  row(Op::xor_, "xor", 2, binary);
-  row(Op::shift_left, "shift_left", 2, binary);
-  row(Op::shift_right_logical, "shift_right_logical", 2, binary);
-  row(Op::shift_right_arithmetic, "shift_right_arithmetic", 2, binary);
-  row(Op::threefry, "threefry", 2, binary);              // key, counter
-  row(Op::complex, "complex", 2, binary, linear);        // real part, imaginary part
-  row(Op::select, "select", 3, Family::select, linear);  // in its last two operands
-  row(Op::reduce_sum, "reduce_sum", 1, Family::reduce, linear);
-  row(Op::reduce_prod, "reduce_prod", 1, Family::reduce);
-  row(Op::reduce_max, "reduce_max", 1, Family::reduce);
-  row(Op::reduce_min, "reduce_min", 1, Family::reduce);
-  row(Op::reduce_any, "reduce_any", 1, Family::reduce);
-  row(Op::reduce_all, "reduce_all", 1, Family::reduce);
-  row(Op::argmax, "argmax", 1, Family::reduce);
-  row(Op::argmin, "argmin", 1, Family::reduce);
-  row(Op::reduce, "reduce", -1, Family::reduce);
-  row(Op::cumsum, "cumsum", 1, cumulative, linear);
-  row(Op::cumprod, "cumprod", 1, cumulative);
-  row(Op::cummax, "cummax", 1, cumulative);
-  row(Op::cummin, "cummin", 1, cumulative);
-  row(Op::cumlogsumexp, "cumlogsumexp", 1, cumulative);
-  row(Op::sort, "sort", -1, order);
-  row(Op::reshape, "reshape", 1, shape, linear);
-  row(Op::transpose, "transpose", 1, shape, linear);
-  row(Op::broadcast_in_dim, "broadcast_in_dim", 1, shape, linear);
-  row(Op::concatenate, "concatenate", -1, shape, linear);
-  row(Op::pad, "pad", 2, shape, linear);
-  row(Op::rev, "rev", 1, shape, linear);
-  row(Op::slice, "slice", 1, index, linear);
-  row(Op::dynamic_slice, "dynamic_slice", -1, index, first);
-  // in operand and update
-  row(Op::dynamic_update_slice, "dynamic_update_slice", -1, index, linear);
-  row(Op::gather, "gather", 2, index, first);
-  row(Op::scatter, "scatter", 3, index, linear);  // in operand and updates
-  row(Op::scatter_add, "scatter_add", 3, index, linear);
-  row(Op::scatter_mul, "scatter_mul", 3, index);
-  row(Op::scatter_min, "scatter_min", 3, index);
-  row(Op::scatter_max, "scatter_max", 3, index);
-  row(Op::rows, "rows", -1, Family::rows, linear);
-  row(Op::rows_add, "rows_add", 1, Family::rows, linear);
-  row(Op::windows, "windows", 1, window, linear);
-  row(Op::overlap_add, "overlap_add", 1, window, linear);
-  row(Op::dot_general, "dot_general", 2, contract, bilinear);
-  row(Op::conv_general, "conv_general", 2, contract, bilinear);
-  row(Op::fft, "fft", 1, spectral, linear);
-  row(Op::cholesky, "cholesky", 1, linalg);
-  row(Op::triangular_solve, "triangular_solve", 2, linalg, last);
-  row(Op::lu, "lu", 1, linalg);
-  row(Op::solve, "solve", -1, linalg, last);
-  row(Op::qr, "qr", 1, linalg);
-  row(Op::eigh, "eigh", 1, linalg);
-  row(Op::svd, "svd", 1, linalg);
-  row(Op::eig, "eig", 1, linalg);
-  row(Op::tridiagonal_solve, "tridiagonal_solve", 4, linalg, last);
-  row(Op::psum, "psum", 1, collective, linear);
-  row(Op::pmax, "pmax", 1, collective);
-  row(Op::pmin, "pmin", 1, collective);
-  row(Op::all_gather, "all_gather", 1, collective, linear);
-  row(Op::all_to_all, "all_to_all", 1, collective, linear);
-  row(Op::ppermute, "ppermute", 1, collective, linear);
-  row(Op::call, "call", -1, structure);
-  row(Op::batched_call, "batched_call", -1, structure);
-  row(Op::recursive_call, "recursive_call", -1, structure);
-  row(Op::custom_jvp, "custom_jvp", -1, structure);
-  row(Op::custom_vjp, "custom_vjp", -1, structure);
-  row(Op::custom_vmap, "custom_vmap", -1, structure);
-  row(Op::checkpoint, "checkpoint", -1, structure);
-  row(Op::cond, "cond", -1, structure);
-  row(Op::while_, "while", -1, structure);
-  row(Op::scan, "scan", -1, structure);
-  row(Op::fused_region, "fused_region", -1, structure);
-  row(Op::debug_print, "debug_print", -1, effect);
-  row(Op::check, "check", -1, effect);
-  row(Op::callback, "callback", -1, effect);
-  return t;
-}
-inline constexpr auto op_table = op_infos();
-static_assert(RuleMissingFor<first_without_rule(op_table)>::ok);
+inline constexpr RuleTable<OpInfo> op_table = rule_table<OpInfo>({
+#define VT_OP_INFO(op, family, arity, linearity, dtypes, cost) \
+  {Op::op, {#op, Family::family, arity, Linearity::linearity, dtype_sets::dtypes, cost}},
+    VT_OPS(VT_OP_INFO)
+#undef VT_OP_INFO
+});
 
-constexpr std::string_view name_of(Op op) { return op_table[op].name; }
+/// The rows of `table`, and for each other op what `row_of` makes of its facts: none where that is
+/// std::nullopt.
+template <class Row>
+consteval RuleTable<Row> with_defaults(RuleTable<Row> table,
+                                       std::optional<Row> (*row_of)(const OpInfo&)) {
+  for (int i = 0; i < op_count; ++i) {
+    if (table.has[i]) continue;
+    const std::optional<Row> row = row_of(op_table.rows[i]);
+    if (row) table.rows[i] = *row;
+    table.has[i] = row.has_value();
+  }
+  return table;
+}
+
+constexpr std::string_view name_of(Op op) { return op_table[op].name.text; }
 constexpr Family family_of(Op op) { return op_table[op].family; }
 constexpr bool is_elementwise(Op op) {
   return family_of(op) == Family::unary || family_of(op) == Family::binary ||
          family_of(op) == Family::select;
+}
+/// As first_without_rule, of element-wise ops.
+template <class Row>
+consteval Op first_elementwise_without_rule(const RuleTable<Row>& table) {
+  for (int i = 0; i < op_count; ++i)
+    if (is_elementwise(static_cast<Op>(i)) && !table.has[i]) return static_cast<Op>(i);
+  return Op::count_;
 }
 /// Equations that decide which of their sub-graphs run, and how often.
 constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
@@ -324,17 +352,24 @@ constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || 
 constexpr bool may_be_register_kernel(Op op) { return is_control(op) || op == Op::fused_region; }
 /// Works between the lanes of a named axis; vmap resolves it, nothing ever runs it.
 constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
-constexpr bool is_comparison(Op op) { return op >= Op::eq && op <= Op::ge; }
-
-constexpr bool is_scatter(Op op) { return op >= Op::scatter && op <= Op::scatter_max; }
-/// What a scatter makes of an element and an update; Op::scatter itself overwrites.
-constexpr Op combination_of(Op scatter) {
-  return scatter == Op::scatter_add   ? Op::add
-         : scatter == Op::scatter_mul ? Op::mul
-         : scatter == Op::scatter_min ? Op::min
-         : scatter == Op::scatter_max ? Op::max
-                                      : Op::scatter;
+constexpr bool is_comparison(Op op) {
+  return op == Op::eq || op == Op::ne || op == Op::lt || op == Op::le || op == Op::gt ||
+         op == Op::ge;
 }
+
+/// What a scatter makes of an element and an update, Op::scatter where it overwrites; of other ops
+/// Op::count_.
+constexpr Op combination_of(Op op) {
+  switch (op) {
+    case Op::scatter: return Op::scatter;
+    case Op::scatter_add: return Op::add;
+    case Op::scatter_mul: return Op::mul;
+    case Op::scatter_min: return Op::min;
+    case Op::scatter_max: return Op::max;
+    default: return Op::count_;
+  }
+}
+constexpr bool is_scatter(Op op) { return combination_of(op) != Op::count_; }
 /// Gives operand 0 with some elements overwritten.
 constexpr bool is_update(Op op) { return op == Op::dynamic_update_slice || is_scatter(op); }
 /// Which operand of an update is written.
@@ -358,6 +393,8 @@ inline constexpr RuleTable<Reduction> reduction_facts = rule_table<Reduction>({
     {Op::reduce_any, {Op::or_, Neutral::zero}},
     {Op::reduce_all, {Op::and_, Neutral::one}},
 });
+/// Whether the op is one of them, whose parameters are AxesParams.
+constexpr bool is_reduction(Op op) { return reduction_facts.has[static_cast<std::size_t>(op)]; }
 /// The first op of the table above without a row in this one, or Op::count_. Use as
 /// first_without_rule.
 template <class Row>

@@ -9,13 +9,6 @@
 
 namespace vt::detail::shape_rules {
 
-constexpr std::uint32_t dtype_set(bool (*holds)(DType)) {
-  std::uint32_t bits = 0;
-  for (int i = 0; i < dtype_count; ++i)
-    if (holds(static_cast<DType>(i))) bits |= 1u << i;
-  return bits;
-}
-
 // --- messages ------------------------------------------------------------------------------------
 
 std::string user_name(Op op) {
@@ -73,7 +66,9 @@ void Call::wrong_params() const {
 }
 
 void Call::bad_dtype(std::size_t i) const {
-  const auto takes_any = [&](bool (*kind)(DType)) { return (dtypes & dtype_set(kind)) != 0; };
+  const auto takes_any = [&](bool (*kind)(DType)) {
+    return (dtypes & dtype_sets::set_of(kind)) != 0;
+  };
   const DType own = operand(i).dtype;
   if (is_complex(own) && takes_any(is_float)) {
     const bool order = is_comparison(op) || takes(bool_);
@@ -313,197 +308,99 @@ inline Avals cumulative(const Call& c) {
 
 // --- the table -----------------------------------------------------------------------------------
 
-struct Row {
-  Rule rule = nullptr;
-  std::uint32_t dtypes = 0;
-};
+/// The rule of the ops of a family, where most have one.
+constexpr std::optional<Rule> rule_of_family(const OpInfo& op) {
+  switch (op.family) {
+    case Family::unary: return same;
+    case Family::binary: return binary;
+    case Family::reduce: return reduction;
+    case Family::cumulative: return cumulative;
+    default: return std::nullopt;
+  }
+}
 
-inline constexpr std::uint32_t any_dtype = (1u << dtype_count) - 1;
-inline constexpr std::uint32_t bools = 1u;
-inline constexpr std::uint32_t ints = dtype_set(is_int);
-inline constexpr std::uint32_t floats = dtype_set(is_float);
-inline constexpr std::uint32_t complexes = dtype_set(is_complex);
-inline constexpr std::uint32_t inexact = floats | complexes;
-inline constexpr std::uint32_t reals = ints | floats;
-inline constexpr std::uint32_t numbers = reals | complexes;
-inline constexpr std::uint32_t ordered = any_dtype & ~complexes;
-inline constexpr std::uint32_t words64 = 1u << static_cast<int>(DType::u64);
-inline constexpr std::uint32_t bits_and_bools = ints | bools;
-inline constexpr std::uint32_t parts =
-    1u << static_cast<int>(DType::f32) | 1u << static_cast<int>(DType::f64);
-
-inline constexpr auto table = rule_table<Row>({
-    {Op::input, {input, any_dtype}},
-    {Op::constant, {constant, any_dtype}},
-    {Op::full, {full, any_dtype}},
-    {Op::iota, {iota, reals}},
-
-    {Op::neg, {same, numbers}},
-    {Op::abs, {magnitude, numbers}},
-    {Op::sign, {same, numbers}},
-    {Op::floor, {same, floats}},
-    {Op::ceil, {same, floats}},
-    {Op::round, {same, floats}},
-    {Op::trunc, {same, floats}},
-    {Op::exp, {same, inexact}},
-    {Op::exp2, {same, inexact}},
-    {Op::expm1, {same, inexact}},
-    {Op::log, {same, inexact}},
-    {Op::log1p, {same, inexact}},
-    {Op::log2, {same, inexact}},
-    {Op::sqrt, {same, inexact}},
-    {Op::rsqrt, {same, inexact}},
-    {Op::cbrt, {same, floats}},
-    {Op::sin, {same, inexact}},
-    {Op::cos, {same, inexact}},
-    {Op::tan, {same, inexact}},
-    {Op::asin, {same, inexact}},
-    {Op::acos, {same, inexact}},
-    {Op::atan, {same, inexact}},
-    {Op::sinh, {same, inexact}},
-    {Op::cosh, {same, inexact}},
-    {Op::tanh, {same, inexact}},
-    {Op::asinh, {same, inexact}},
-    {Op::acosh, {same, inexact}},
-    {Op::atanh, {same, inexact}},
-    {Op::sigmoid, {same, inexact}},
-    {Op::erf, {same, floats}},
-    {Op::erfc, {same, floats}},
-    {Op::erf_inv, {same, floats}},
-    {Op::lgamma, {same, floats}},
-    {Op::digamma, {same, floats}},
-    {Op::gamma, {same, floats}},
-    {Op::erfcx, {same, floats}},
-    {Op::erfc_inv, {same, floats}},
-    {Op::ndtr, {same, floats}},
-    {Op::log_ndtr, {same, floats}},
-    {Op::dawsn, {same, floats}},
-    {Op::expi, {same, floats}},
-    {Op::spence, {same, floats}},
-    {Op::fresnel_sin, {same, floats}},
-    {Op::fresnel_cos, {same, floats}},
-    {Op::bessel_i0e, {same, floats}},
-    {Op::bessel_i1e, {same, floats}},
-    {Op::bessel_k0e, {same, floats}},
-    {Op::bessel_k1e, {same, floats}},
-    {Op::bessel_j0, {same, floats}},
-    {Op::bessel_j1, {same, floats}},
-    {Op::bessel_y0, {same, floats}},
-    {Op::bessel_y1, {same, floats}},
-    {Op::real, {magnitude, complexes}},
-    {Op::imag, {magnitude, complexes}},
-    {Op::conj, {same, complexes}},
-    {Op::is_finite, {to_bool, inexact}},
-    {Op::is_nan, {to_bool, inexact}},
-    {Op::is_inf, {to_bool, inexact}},
-    {Op::integer_pow, {integer_pow, numbers}},
-    {Op::not_, {same, bits_and_bools}},
-    {Op::popcount, {same, ints}},
-    {Op::clz, {same, ints}},
-    {Op::convert, {convert, any_dtype}},
-    {Op::bitcast, {bitcast, any_dtype}},
-    {Op::reduce_precision, {reduce_precision, floats}},
-    {Op::stop_gradient, {same, any_dtype}},
-    {Op::meeting, {same, any_dtype}},
-
-    {Op::add, {binary, numbers}},
-    {Op::sub, {binary, numbers}},
-    {Op::mul, {binary, numbers}},
-    {Op::div, {binary, numbers}},
-    {Op::rem, {binary, reals}},
-    {Op::pow, {binary, numbers}},
-    {Op::max, {binary, ordered}},
-    {Op::min, {binary, ordered}},
-    {Op::atan2, {binary, floats}},
-    {Op::nextafter, {binary, floats}},
-    {Op::zeta, {binary, floats}},
-    {Op::eq, {compare, any_dtype}},
-    {Op::ne, {compare, any_dtype}},
-    {Op::lt, {compare, ordered}},
-    {Op::le, {compare, ordered}},
-    {Op::gt, {compare, ordered}},
-    {Op::ge, {compare, ordered}},
-    {Op::and_, {binary, bits_and_bools}},
-    {Op::or_, {binary, bits_and_bools}},
-    {Op::xor_, {binary, bits_and_bools}},
-    {Op::shift_left, {binary, ints}},
-    {Op::shift_right_logical, {binary, ints}},
-    {Op::shift_right_arithmetic, {binary, ints}},
-    {Op::threefry, {binary, words64}},
-    {Op::complex, {complex, parts}},
-    {Op::select, {select, any_dtype}},
-
-    {Op::reduce_sum, {reduction, numbers}},
-    {Op::reduce_prod, {reduction, numbers}},
-    {Op::reduce_max, {extremum, ordered}},
-    {Op::reduce_min, {extremum, ordered}},
-    {Op::reduce_any, {reduction, bools}},
-    {Op::reduce_all, {reduction, bools}},
-    {Op::argmax, {arg_extremum, ordered}},
-    {Op::argmin, {arg_extremum, ordered}},
-    {Op::reduce, {reduce, any_dtype}},
-    {Op::cumsum, {cumulative, numbers}},
-    {Op::cumprod, {cumulative, numbers}},
-    {Op::cummax, {cumulative, ordered}},
-    {Op::cummin, {cumulative, ordered}},
-    {Op::cumlogsumexp, {cumulative, floats}},
-
-    {Op::sort, {sort, any_dtype}},
-
-    {Op::reshape, {reshape, any_dtype}},
-    {Op::transpose, {transpose, any_dtype}},
-    {Op::broadcast_in_dim, {broadcast_in_dim, any_dtype}},
-    {Op::concatenate, {concatenate, any_dtype}},
-    {Op::pad, {pad, any_dtype}},
-    {Op::rev, {rev, any_dtype}},
-    {Op::slice, {slice, any_dtype}},
-    {Op::dynamic_slice, {dynamic_slice, any_dtype}},
-    {Op::dynamic_update_slice, {dynamic_update_slice, any_dtype}},
-    {Op::gather, {gather, any_dtype}},
-    {Op::scatter, {scatter, any_dtype}},
-    {Op::scatter_add, {scatter, numbers}},
-    {Op::scatter_mul, {scatter, numbers}},
-    {Op::scatter_min, {scatter, ordered}},
-    {Op::scatter_max, {scatter, ordered}},
-    {Op::rows, {rows, any_dtype}},
-    {Op::rows_add, {rows_add, numbers}},
-    {Op::windows, {windows, any_dtype}},
-    {Op::overlap_add, {overlap_add, numbers}},
-    {Op::dot_general, {dot_general, numbers}},
-    {Op::conv_general, {conv_general, numbers}},
-
-    {Op::fft, {fft, parts | complexes}},
-    {Op::cholesky, {cholesky, parts | complexes}},
-    {Op::triangular_solve, {triangular_solve, parts | complexes}},
-    {Op::lu, {lu, parts | complexes}},
-    {Op::solve, {solve, parts | complexes}},
-    {Op::qr, {qr, parts | complexes}},
-    {Op::eigh, {eigh, parts | complexes}},
-    {Op::svd, {svd, parts | complexes}},
-    {Op::eig, {eig, parts | complexes}},
-    {Op::tridiagonal_solve, {tridiagonal_solve, parts | complexes}},
-    {Op::psum, {lanes_combined, numbers}},
-    {Op::pmax, {lanes_combined, ordered}},
-    {Op::pmin, {lanes_combined, ordered}},
-    {Op::all_gather, {lanes_gathered, any_dtype}},
-    {Op::all_to_all, {lanes_exchanged, any_dtype}},
-    {Op::ppermute, {lanes_permuted, any_dtype}},
-
-    {Op::call, {structure, any_dtype}},
-    {Op::batched_call, {batched_call, any_dtype}},
-    {Op::recursive_call, {recursive_call, any_dtype}},
-    {Op::custom_jvp, {structure, any_dtype}},
-    {Op::custom_vjp, {structure, any_dtype}},
-    {Op::custom_vmap, {structure, any_dtype}},
-    {Op::checkpoint, {structure, any_dtype}},
-    {Op::cond, {cond, any_dtype}},
-    {Op::fused_region, {fused_region, any_dtype}},
-    {Op::while_, {while_loop, any_dtype}},
-    {Op::scan, {scan, any_dtype}},
-    {Op::debug_print, {debug_print, any_dtype}},
-    {Op::check, {check, any_dtype}},
-    {Op::callback, {callback, any_dtype}},
+inline constexpr auto own_rules = rule_table<Rule>({
+    {Op::input, input},
+    {Op::constant, constant},
+    {Op::full, full},
+    {Op::iota, iota},
+    {Op::abs, magnitude},
+    {Op::real, magnitude},
+    {Op::imag, magnitude},
+    {Op::is_finite, to_bool},
+    {Op::is_nan, to_bool},
+    {Op::is_inf, to_bool},
+    {Op::integer_pow, integer_pow},
+    {Op::convert, convert},
+    {Op::bitcast, bitcast},
+    {Op::reduce_precision, reduce_precision},
+    {Op::eq, compare},
+    {Op::ne, compare},
+    {Op::lt, compare},
+    {Op::le, compare},
+    {Op::gt, compare},
+    {Op::ge, compare},
+    {Op::complex, complex},
+    {Op::select, select},
+    {Op::reduce_max, extremum},
+    {Op::reduce_min, extremum},
+    {Op::argmax, arg_extremum},
+    {Op::argmin, arg_extremum},
+    {Op::reduce, reduce},
+    {Op::sort, sort},
+    {Op::reshape, reshape},
+    {Op::transpose, transpose},
+    {Op::broadcast_in_dim, broadcast_in_dim},
+    {Op::concatenate, concatenate},
+    {Op::pad, pad},
+    {Op::rev, rev},
+    {Op::slice, slice},
+    {Op::dynamic_slice, dynamic_slice},
+    {Op::dynamic_update_slice, dynamic_update_slice},
+    {Op::gather, gather},
+    {Op::scatter, scatter},
+    {Op::scatter_add, scatter},
+    {Op::scatter_mul, scatter},
+    {Op::scatter_min, scatter},
+    {Op::scatter_max, scatter},
+    {Op::rows, rows},
+    {Op::rows_add, rows_add},
+    {Op::windows, windows},
+    {Op::overlap_add, overlap_add},
+    {Op::dot_general, dot_general},
+    {Op::conv_general, conv_general},
+    {Op::fft, fft},
+    {Op::cholesky, cholesky},
+    {Op::triangular_solve, triangular_solve},
+    {Op::lu, lu},
+    {Op::solve, solve},
+    {Op::qr, qr},
+    {Op::eigh, eigh},
+    {Op::svd, svd},
+    {Op::eig, eig},
+    {Op::tridiagonal_solve, tridiagonal_solve},
+    {Op::psum, lanes_combined},
+    {Op::pmax, lanes_combined},
+    {Op::pmin, lanes_combined},
+    {Op::all_gather, lanes_gathered},
+    {Op::all_to_all, lanes_exchanged},
+    {Op::ppermute, lanes_permuted},
+    {Op::call, structure},
+    {Op::batched_call, batched_call},
+    {Op::recursive_call, recursive_call},
+    {Op::custom_jvp, structure},
+    {Op::custom_vjp, structure},
+    {Op::custom_vmap, structure},
+    {Op::checkpoint, structure},
+    {Op::cond, cond},
+    {Op::fused_region, fused_region},
+    {Op::while_, while_loop},
+    {Op::scan, scan},
+    {Op::debug_print, debug_print},
+    {Op::check, check},
+    {Op::callback, callback},
 });
+inline constexpr auto table = with_defaults(own_rules, rule_of_family);
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 
 /// What the op gives for complex numbers, whose parts are a last axis.
@@ -543,13 +440,12 @@ SmallVec<Aval, 1> infer(Op op, const ParamsRef& params, std::span<const Aval* co
                         CallSite where) {
   if (params && params->is<PartsParams>())
     return shape_rules::of_parts(op, params->as<PartsParams>(), operands, where);
-  const auto& row = shape_rules::table[op];
-  const shape_rules::Call call{op, params, operands, where, row.dtypes};
+  const shape_rules::Call call{op, params, operands, where, op_table[op].dtypes};
   const int arity = op_table[op].arity;
   if (arity >= 0 && static_cast<std::size_t>(arity) != operands.size())
     call.refuse_shape(
         formatted("takes {} operand{}, not {}", arity, arity == 1 ? "" : "s", operands.size()));
-  SmallVec<Aval, 1> avals = row.rule(call);
+  SmallVec<Aval, 1> avals = shape_rules::table[op](call);
   for (const Aval& a : avals) shape_rules::check_size(call, a.dtype, a.shape);
   return avals;
 }

@@ -309,19 +309,19 @@ inline void not_transformed(const JvpCall& c, std::vector<Tensor>&, std::vector<
   fail(ErrorKind::transform, "vt: internal: the derivative of a fused region", c.equation.where);
 }
 
-inline constexpr auto table = rule_table<JvpRule>({
-    {Op::input, zero_tangent},
-    {Op::constant, zero_tangent},
-    {Op::full, zero_tangent},
-    {Op::iota, zero_tangent},
-
+constexpr std::optional<JvpRule> rule_by_linearity(const OpInfo& op) {
+  switch (op.linearity) {
+    case Linearity::zero: return zero_tangent;
+    case Linearity::linear: return op.arity == 1 ? same_op : with_zeros;
+    case Linearity::first: return same_op;
+    case Linearity::bilinear: return bilinear;
+    default: return std::nullopt;
+  }
+}
+inline constexpr auto own_rules = rule_table<JvpRule>({
     {Op::neg, neg},
     {Op::abs, abs},
     {Op::sign, sign},
-    {Op::floor, zero_tangent},
-    {Op::ceil, zero_tangent},
-    {Op::round, zero_tangent},
-    {Op::trunc, zero_tangent},
     {Op::exp, exp},
     {Op::exp2, exp2},
     {Op::expm1, expm1},
@@ -367,22 +367,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::bessel_j1, bessel_j1},
     {Op::bessel_y0, bessel_y0},
     {Op::bessel_y1, bessel_y1},
-    {Op::real, same_op},
-    {Op::imag, same_op},
-    {Op::conj, same_op},
-    {Op::is_finite, zero_tangent},
-    {Op::is_nan, zero_tangent},
-    {Op::is_inf, zero_tangent},
     {Op::integer_pow, integer_pow},
-    {Op::not_, zero_tangent},
-    {Op::popcount, zero_tangent},
-    {Op::clz, zero_tangent},
     {Op::convert, convert},
-    {Op::bitcast, zero_tangent},
-    {Op::reduce_precision, same_op},
-    {Op::stop_gradient, zero_tangent},
-    {Op::meeting, same_op},
-
     {Op::add, add},
     {Op::sub, sub},
     {Op::mul, mul},
@@ -394,62 +380,21 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::atan2, atan2},
     {Op::nextafter, nextafter},
     {Op::zeta, zeta},
-    {Op::eq, zero_tangent},
-    {Op::ne, zero_tangent},
-    {Op::lt, zero_tangent},
-    {Op::le, zero_tangent},
-    {Op::gt, zero_tangent},
-    {Op::ge, zero_tangent},
-    {Op::and_, zero_tangent},
-    {Op::or_, zero_tangent},
-    {Op::xor_, zero_tangent},
-    {Op::shift_left, zero_tangent},
-    {Op::shift_right_logical, zero_tangent},
-    {Op::shift_right_arithmetic, zero_tangent},
-    {Op::threefry, zero_tangent},
-    {Op::complex, with_zeros},
     {Op::select, select},
-
-    {Op::reduce_sum, same_op},
     {Op::reduce_prod, reduce_prod},
     {Op::reduce_max, reduce_extremum},
     {Op::reduce_min, reduce_extremum},
-    {Op::reduce_any, zero_tangent},
-    {Op::reduce_all, zero_tangent},
-    {Op::argmax, zero_tangent},
-    {Op::argmin, zero_tangent},
     {Op::reduce, reduce},
-    {Op::cumsum, same_op},
     {Op::cumprod, cumprod},
     {Op::cummax, cum_extremum},
     {Op::cummin, cum_extremum},
     {Op::cumlogsumexp, cumlogsumexp},
-
     {Op::sort, sort},
-
-    {Op::reshape, same_op},
-    {Op::transpose, same_op},
-    {Op::broadcast_in_dim, same_op},
-    {Op::concatenate, with_zeros},
-    {Op::pad, with_zeros},
-    {Op::rev, same_op},
-    {Op::slice, same_op},
-    {Op::dynamic_slice, same_op},
-    {Op::dynamic_update_slice, with_zeros},
-    {Op::gather, same_op},
-    {Op::scatter, with_zeros},
-    {Op::scatter_add, with_zeros},
     {Op::scatter_mul, scatter_mul},
     {Op::scatter_min, scatter_extremum},
     {Op::scatter_max, scatter_extremum},
     {Op::rows, tangent_rows},
     {Op::rows_add, rows_add},
-    {Op::windows, same_op},
-    {Op::overlap_add, same_op},
-    {Op::dot_general, bilinear},
-    {Op::conv_general, bilinear},
-
-    {Op::fft, same_op},
     {Op::cholesky, cholesky},
     {Op::triangular_solve, triangular_solve},
     {Op::lu, lu},
@@ -459,13 +404,8 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::svd, svd},
     {Op::eig, eig},
     {Op::tridiagonal_solve, tridiagonal_solve},
-    {Op::psum, same_op},
     {Op::pmax, lanes_extremum},
     {Op::pmin, lanes_extremum},
-    {Op::all_gather, same_op},
-    {Op::all_to_all, same_op},
-    {Op::ppermute, same_op},
-
     {Op::call, call},
     {Op::batched_call, batched_call},
     {Op::recursive_call, recursive_call},
@@ -477,10 +417,9 @@ inline constexpr auto table = rule_table<JvpRule>({
     {Op::while_, control},
     {Op::fused_region, not_transformed},
     {Op::scan, control},
-    {Op::debug_print, zero_tangent},
-    {Op::check, zero_tangent},
     {Op::callback, callback},
 });
+inline constexpr auto table = with_defaults(own_rules, rule_by_linearity);
 static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 
 const JvpRule& rule_of(Op op) { return table[op]; }

@@ -323,8 +323,8 @@ class Walk {
     }
     Broadcasts broadcasts;
     BatchedList results =
-        batch_rule_table[e.op]({g_, e, std::span<const Batched>(operands.data(), operands.size()),
-                                lanes_, broadcasts, axis_});
+        batch_rules::table[e.op]({g_, e, std::span<const Batched>(operands.data(), operands.size()),
+                                  lanes_, broadcasts, axis_});
     for (std::size_t i = 0; i < e.outputs.size(); ++i)
       values_[e.outputs[i]] = std::move(results[i]);
   }

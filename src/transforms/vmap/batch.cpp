@@ -93,7 +93,7 @@ Vec<Batched> batch_graph(const GraphBody& graph, std::span<const Batched> inputs
     operands.clear();
     for (Var v : e.inputs) operands.add(values[v]);
     const LikeEquation like(e);
-    BatchedList results = batch_rule_table[e.op](
+    BatchedList results = batch_rules::table[e.op](
         {graph, e, std::span<const Batched>(operands.list.data(), operands.list.size()), lanes,
          broadcasts, axis});
     for (std::size_t i = 0; i < e.outputs.size(); ++i) values[e.outputs[i]] = std::move(results[i]);

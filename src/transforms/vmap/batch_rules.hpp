@@ -97,101 +97,75 @@ void cannot_vectorize(const BatchCall&, const std::string& name, const std::stri
 /// tells of it.
 BatchedList lane_loop(const BatchCall&);
 
-consteval RuleTable<BatchRule> make() {
-  RuleTable<BatchRule> t = rule_table<BatchRule>({
-      {Op::input, never_mapped},
-      {Op::constant, never_mapped},
-      {Op::full, never_mapped},
-      {Op::iota, never_mapped},
-      {Op::eq, comparison},
-      {Op::ne, comparison},
-      {Op::lt, comparison},
-      {Op::le, comparison},
-      {Op::gt, comparison},
-      {Op::ge, comparison},
-      {Op::convert, convert},
-      {Op::select, select},
-      {Op::reduce_sum, reduce_axes},
-      {Op::reduce_prod, reduce_axes},
-      {Op::reduce_max, reduce_axes},
-      {Op::reduce_min, reduce_axes},
-      {Op::reduce_any, reduce_axes},
-      {Op::reduce_all, reduce_axes},
-      {Op::argmax, arg_extreme},
-      {Op::argmin, arg_extreme},
-      {Op::reduce, reduce},
-      {Op::cumsum, cumulative},
-      {Op::cumprod, cumulative},
-      {Op::cummax, cumulative},
-      {Op::cummin, cumulative},
-      {Op::cumlogsumexp, cumulative},
-      {Op::sort, sort},
-      {Op::reshape, reshape},
-      {Op::transpose, transpose},
-      {Op::broadcast_in_dim, broadcast_in_dim},
-      {Op::concatenate, concatenate},
-      {Op::pad, pad},
-      {Op::rev, rev},
-      {Op::slice, slice},
-      {Op::dynamic_slice, dynamic_slice},
-      {Op::dynamic_update_slice, dynamic_update_slice},
-      {Op::gather, gather},
-      {Op::scatter, scatter},
-      {Op::scatter_add, scatter},
-      {Op::scatter_mul, scatter},
-      {Op::scatter_min, scatter},
-      {Op::scatter_max, scatter},
-      {Op::rows, rows},
-      {Op::rows_add, rows_add},
-      {Op::windows, windows},
-      {Op::overlap_add, overlap_add},
-      {Op::dot_general, dot_general},
-      {Op::conv_general, conv_general},
-      {Op::fft, fft},
-      {Op::cholesky, linalg},
-      {Op::triangular_solve, linear_systems},
-      {Op::lu, linalg},
-      {Op::solve, linear_systems},
-      {Op::qr, linalg},
-      {Op::eigh, linalg},
-      {Op::svd, linalg},
-      {Op::eig, linalg},
-      {Op::tridiagonal_solve, linear_systems},
-      {Op::psum, collective},
-      {Op::pmax, collective},
-      {Op::pmin, collective},
-      {Op::all_gather, collective},
-      {Op::all_to_all, collective},
-      {Op::ppermute, collective},
-      {Op::call, call},
-      {Op::batched_call, batched_call},
-      {Op::recursive_call, recursive_call},
-      {Op::custom_jvp, custom_jvp},
-      {Op::custom_vjp, custom_vjp},
-      {Op::custom_vmap, custom_vmap},
-      {Op::checkpoint, call},
-      {Op::cond, cond},
-      {Op::while_, while_loop},
-      {Op::fused_region, fused_region},
-      {Op::scan, scan},
-      {Op::debug_print, debug_print},
-      {Op::check, check},
-      {Op::callback, callback},
-  });
-  // The element-wise families have one rule, whatever ops they grow.
-  for (int i = 0; i < op_count; ++i) {
-    const std::size_t at = i;
-    const Family family = op_table.rows[at].family;
-    if (t.has[at] || (family != Family::unary && family != Family::binary)) continue;
-    t.rows[at] = elementwise;
-    t.has[at] = true;
+constexpr std::optional<BatchRule> rule_of_family(const OpInfo& op) {
+  switch (op.family) {
+    case Family::leaf: return never_mapped;
+    case Family::unary:
+    case Family::binary: return elementwise;
+    case Family::reduce: return reduce_axes;
+    case Family::cumulative: return cumulative;
+    case Family::linalg: return linalg;
+    case Family::collective: return collective;
+    default: return std::nullopt;
   }
-  return t;
 }
 
-}  // namespace batch_rules
+inline constexpr auto own_rules = rule_table<BatchRule>({
+    {Op::eq, comparison},
+    {Op::ne, comparison},
+    {Op::lt, comparison},
+    {Op::le, comparison},
+    {Op::gt, comparison},
+    {Op::ge, comparison},
+    {Op::convert, convert},
+    {Op::select, select},
+    {Op::argmax, arg_extreme},
+    {Op::argmin, arg_extreme},
+    {Op::reduce, reduce},
+    {Op::sort, sort},
+    {Op::reshape, reshape},
+    {Op::transpose, transpose},
+    {Op::broadcast_in_dim, broadcast_in_dim},
+    {Op::concatenate, concatenate},
+    {Op::pad, pad},
+    {Op::rev, rev},
+    {Op::slice, slice},
+    {Op::dynamic_slice, dynamic_slice},
+    {Op::dynamic_update_slice, dynamic_update_slice},
+    {Op::gather, gather},
+    {Op::scatter, scatter},
+    {Op::scatter_add, scatter},
+    {Op::scatter_mul, scatter},
+    {Op::scatter_min, scatter},
+    {Op::scatter_max, scatter},
+    {Op::rows, rows},
+    {Op::rows_add, rows_add},
+    {Op::windows, windows},
+    {Op::overlap_add, overlap_add},
+    {Op::dot_general, dot_general},
+    {Op::conv_general, conv_general},
+    {Op::fft, fft},
+    {Op::triangular_solve, linear_systems},
+    {Op::solve, linear_systems},
+    {Op::tridiagonal_solve, linear_systems},
+    {Op::call, call},
+    {Op::batched_call, batched_call},
+    {Op::recursive_call, recursive_call},
+    {Op::custom_jvp, custom_jvp},
+    {Op::custom_vjp, custom_vjp},
+    {Op::custom_vmap, custom_vmap},
+    {Op::checkpoint, call},
+    {Op::cond, cond},
+    {Op::while_, while_loop},
+    {Op::fused_region, fused_region},
+    {Op::scan, scan},
+    {Op::debug_print, debug_print},
+    {Op::check, check},
+    {Op::callback, callback},
+});
+inline constexpr auto table = with_defaults(own_rules, rule_of_family);
+static_assert(RuleMissingFor<first_without_rule(table)>::ok);
 
-inline constexpr auto batch_rule_table = batch_rules::make();
-static_assert(RuleMissingFor<first_without_rule(batch_rule_table)>::ok);
+}  // namespace batch_rules
 
 }  // namespace vt::detail

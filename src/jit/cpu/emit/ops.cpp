@@ -3,6 +3,9 @@
 
 #if VT_HAS_LLVM_HEADERS
 
+#include <functional>
+#include <type_traits>
+
 #include "../../../trace/base/scalar_math.hpp"
 #include "../math/math.hpp"
 
@@ -155,109 +158,144 @@ Value threefry(IrBuilder& b, Value key, Value counter) {
   return b.bit_or(b.shift_left(b.convert(x, DType::u64), 32), b.convert(y, DType::u64));
 }
 
+/// An element-wise op on the registers `v`, with a result of dtype `dtype`.
+struct OpCall {
+  IrBuilder& b;
+  DType dtype;
+  const ParamsRef& params;
+  Operands v;
+};
+using OpCode = Value (*)(const OpCall&);
+
+template <auto f>
+Value of(const OpCall& c) {
+  using F = decltype(f);
+  if constexpr (std::is_invocable_v<F, IrBuilder&, Value>) return std::invoke(f, c.b, c.v[0]);
+  else if constexpr (std::is_invocable_v<F, IrBuilder&, Value, Value>)
+    return std::invoke(f, c.b, c.v[0], c.v[1]);
+  else return std::invoke(f, c.b, c.v[0], c.v[1], c.v[2]);
+}
+/// Other ops take its place before there is a loop nest.
+Value lowered(const OpCall&) {
+  throw Error(ErrorKind::backend, "vt: internal fault: CPU code for an op that is lowered");
+}
+
+inline constexpr auto codes = rule_table<OpCode>({
+    {Op::neg, of<&IrBuilder::neg>},
+    {Op::abs, of<&IrBuilder::abs>},
+    {Op::sign, of<&IrBuilder::sign>},
+    {Op::floor, of<&IrBuilder::floor>},
+    {Op::ceil, of<&IrBuilder::ceil>},
+    {Op::round, of<&IrBuilder::round_even>},
+    {Op::trunc, of<&IrBuilder::trunc>},
+    {Op::exp, of<math::exp>},
+    {Op::exp2, of<math::exp2>},
+    {Op::expm1, of<math::expm1>},
+    {Op::log, of<math::log>},
+    {Op::log1p, of<math::log1p>},
+    {Op::log2, of<math::log2>},
+    {Op::sqrt, of<&IrBuilder::sqrt>},
+    {Op::rsqrt, of<math::rsqrt>},
+    {Op::cbrt, of<math::cbrt>},
+    {Op::sin, of<math::sin>},
+    {Op::cos, of<math::cos>},
+    {Op::tan, of<math::tan>},
+    {Op::asin, of<math::asin>},
+    {Op::acos, of<math::acos>},
+    {Op::atan, of<math::atan>},
+    {Op::sinh, of<math::sinh>},
+    {Op::cosh, of<math::cosh>},
+    {Op::tanh, of<math::tanh>},
+    {Op::asinh, of<math::asinh>},
+    {Op::acosh, of<math::acosh>},
+    {Op::atanh, of<math::atanh>},
+    {Op::sigmoid, of<math::sigmoid>},
+    {Op::erf, of<math::erf>},
+    {Op::erfc, of<math::erfc>},
+    {Op::erf_inv, of<math::erf_inv>},
+    {Op::lgamma, of<math::lgamma>},
+    {Op::digamma, of<math::digamma>},
+    {Op::gamma, of<math::gamma>},
+    {Op::erfcx, of<math::erfcx>},
+    {Op::erfc_inv, of<math::erfc_inv>},
+    {Op::ndtr, of<math::ndtr>},
+    {Op::log_ndtr, of<math::log_ndtr>},
+    {Op::dawsn, of<math::dawsn>},
+    {Op::expi, of<math::expi>},
+    {Op::spence, of<math::spence>},
+    {Op::fresnel_sin, of<math::fresnel_sin>},
+    {Op::fresnel_cos, of<math::fresnel_cos>},
+    {Op::bessel_i0e, of<math::bessel_i0e>},
+    {Op::bessel_i1e, of<math::bessel_i1e>},
+    {Op::bessel_k0e, of<math::bessel_k0e>},
+    {Op::bessel_k1e, of<math::bessel_k1e>},
+    {Op::bessel_j0, of<math::bessel_j0>},
+    {Op::bessel_j1, of<math::bessel_j1>},
+    {Op::bessel_y0, of<math::bessel_y0>},
+    {Op::bessel_y1, of<math::bessel_y1>},
+    {Op::is_finite, of<&IrBuilder::is_finite>},
+    {Op::is_nan, of<&IrBuilder::is_nan>},
+    {Op::is_inf, of<&IrBuilder::is_inf>},
+    {Op::integer_pow,
+     [](const OpCall& c) {
+       return integer_power(c.b, c.v[0], c.params->as<IntegerPowParams>().exponent);
+     }},
+    {Op::not_, of<&IrBuilder::bit_not>},
+    {Op::popcount, of<&IrBuilder::popcount>},
+    {Op::clz, of<&IrBuilder::clz>},
+    {Op::convert, [](const OpCall& c) { return c.b.convert(c.v[0], c.dtype); }},
+    {Op::bitcast, [](const OpCall& c) { return c.b.bitcast(c.v[0], c.dtype); }},
+    {Op::reduce_precision,
+     [](const OpCall& c) {
+       return reduce_precision(c.b, c.v[0], c.params->as<PrecisionParams>());
+     }},
+    {Op::stop_gradient, [](const OpCall& c) { return c.v[0]; }},
+    {Op::add, of<&IrBuilder::add>},
+    {Op::sub, of<&IrBuilder::sub>},
+    {Op::mul, of<&IrBuilder::mul>},
+    {Op::div, of<&IrBuilder::div>},
+    {Op::rem,
+     [](const OpCall& c) {
+       return is_float(c.v[0].dtype) ? math::fmod(c.b, c.v[0], c.v[1]) : c.b.rem(c.v[0], c.v[1]);
+     }},
+    {Op::pow,
+     [](const OpCall& c) {
+       return is_float(c.v[0].dtype) ? math::pow(c.b, c.v[0], c.v[1])
+                                     : integer_pow_of_integers(c.b, c.v[0], c.v[1]);
+     }},
+    {Op::max, of<&IrBuilder::max>},
+    {Op::min, of<&IrBuilder::min>},
+    {Op::atan2, of<math::atan2>},
+    {Op::nextafter, of<math::nextafter>},
+    {Op::zeta, of<math::zeta>},
+    {Op::eq, [](const OpCall& c) { return c.b.compare(Compare::eq, c.v[0], c.v[1]); }},
+    {Op::ne, [](const OpCall& c) { return c.b.compare(Compare::ne, c.v[0], c.v[1]); }},
+    {Op::lt, [](const OpCall& c) { return c.b.compare(Compare::lt, c.v[0], c.v[1]); }},
+    {Op::le, [](const OpCall& c) { return c.b.compare(Compare::le, c.v[0], c.v[1]); }},
+    {Op::gt, [](const OpCall& c) { return c.b.compare(Compare::gt, c.v[0], c.v[1]); }},
+    {Op::ge, [](const OpCall& c) { return c.b.compare(Compare::ge, c.v[0], c.v[1]); }},
+    {Op::and_, of<&IrBuilder::bit_and>},
+    {Op::or_, of<&IrBuilder::bit_or>},
+    {Op::xor_, of<&IrBuilder::bit_xor>},
+    {Op::shift_left, [](const OpCall& c) { return c.b.shift_left(c.v[0], c.v[1]); }},
+    {Op::shift_right_logical,
+     [](const OpCall& c) { return c.b.shift_right_logical(c.v[0], c.v[1]); }},
+    {Op::shift_right_arithmetic,
+     [](const OpCall& c) { return c.b.shift_right_arithmetic(c.v[0], c.v[1]); }},
+    {Op::threefry, of<threefry>},
+    {Op::select, of<&IrBuilder::select>},
+    {Op::real, lowered},
+    {Op::imag, lowered},
+    {Op::conj, lowered},
+    {Op::complex, lowered},
+    {Op::meeting, lowered},
+});
+static_assert(RuleMissingFor<first_elementwise_without_rule(codes)>::ok);
+
 }  // namespace nest_ops
 
 Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::span<const Value> v) {
-  const auto with = [&]<class P>(const P*) -> const P& { return params->as<P>(); };
-  const auto is_f = [&] { return is_float(v[0].dtype); };
-  switch (op) {
-    case Op::neg: return b.neg(v[0]);
-    case Op::abs: return b.abs(v[0]);
-    case Op::sign: return b.sign(v[0]);
-    case Op::floor: return b.floor(v[0]);
-    case Op::ceil: return b.ceil(v[0]);
-    case Op::round: return b.round_even(v[0]);
-    case Op::trunc: return b.trunc(v[0]);
-    case Op::exp: return math::exp(b, v[0]);
-    case Op::exp2: return math::exp2(b, v[0]);
-    case Op::expm1: return math::expm1(b, v[0]);
-    case Op::log: return math::log(b, v[0]);
-    case Op::log1p: return math::log1p(b, v[0]);
-    case Op::log2: return math::log2(b, v[0]);
-    case Op::sqrt: return b.sqrt(v[0]);
-    case Op::rsqrt: return math::rsqrt(b, v[0]);
-    case Op::cbrt: return math::cbrt(b, v[0]);
-    case Op::sin: return math::sin(b, v[0]);
-    case Op::cos: return math::cos(b, v[0]);
-    case Op::tan: return math::tan(b, v[0]);
-    case Op::asin: return math::asin(b, v[0]);
-    case Op::acos: return math::acos(b, v[0]);
-    case Op::atan: return math::atan(b, v[0]);
-    case Op::sinh: return math::sinh(b, v[0]);
-    case Op::cosh: return math::cosh(b, v[0]);
-    case Op::tanh: return math::tanh(b, v[0]);
-    case Op::asinh: return math::asinh(b, v[0]);
-    case Op::acosh: return math::acosh(b, v[0]);
-    case Op::atanh: return math::atanh(b, v[0]);
-    case Op::sigmoid: return math::sigmoid(b, v[0]);
-    case Op::erf: return math::erf(b, v[0]);
-    case Op::erfc: return math::erfc(b, v[0]);
-    case Op::erf_inv: return math::erf_inv(b, v[0]);
-    case Op::lgamma: return math::lgamma(b, v[0]);
-    case Op::digamma: return math::digamma(b, v[0]);
-    case Op::gamma: return math::gamma(b, v[0]);
-    case Op::erfcx: return math::erfcx(b, v[0]);
-    case Op::erfc_inv: return math::erfc_inv(b, v[0]);
-    case Op::ndtr: return math::ndtr(b, v[0]);
-    case Op::log_ndtr: return math::log_ndtr(b, v[0]);
-    case Op::dawsn: return math::dawsn(b, v[0]);
-    case Op::expi: return math::expi(b, v[0]);
-    case Op::spence: return math::spence(b, v[0]);
-    case Op::fresnel_sin: return math::fresnel_sin(b, v[0]);
-    case Op::fresnel_cos: return math::fresnel_cos(b, v[0]);
-    case Op::bessel_i0e: return math::bessel_i0e(b, v[0]);
-    case Op::bessel_i1e: return math::bessel_i1e(b, v[0]);
-    case Op::bessel_k0e: return math::bessel_k0e(b, v[0]);
-    case Op::bessel_k1e: return math::bessel_k1e(b, v[0]);
-    case Op::bessel_j0: return math::bessel_j0(b, v[0]);
-    case Op::bessel_j1: return math::bessel_j1(b, v[0]);
-    case Op::bessel_y0: return math::bessel_y0(b, v[0]);
-    case Op::bessel_y1: return math::bessel_y1(b, v[0]);
-    case Op::is_finite: return b.is_finite(v[0]);
-    case Op::is_nan: return b.is_nan(v[0]);
-    case Op::is_inf: return b.is_inf(v[0]);
-    case Op::integer_pow:
-      return nest_ops::integer_power(b, v[0],
-                                     with(static_cast<const IntegerPowParams*>(nullptr)).exponent);
-    case Op::not_: return b.bit_not(v[0]);
-    case Op::popcount: return b.popcount(v[0]);
-    case Op::clz: return b.clz(v[0]);
-    case Op::convert: return b.convert(v[0], dtype);
-    case Op::bitcast: return b.bitcast(v[0], dtype);
-    case Op::reduce_precision:
-      return nest_ops::reduce_precision(b, v[0],
-                                        with(static_cast<const PrecisionParams*>(nullptr)));
-    case Op::stop_gradient: return v[0];
-    case Op::add: return b.add(v[0], v[1]);
-    case Op::sub: return b.sub(v[0], v[1]);
-    case Op::mul: return b.mul(v[0], v[1]);
-    case Op::div: return b.div(v[0], v[1]);
-    case Op::rem: return is_f() ? math::fmod(b, v[0], v[1]) : b.rem(v[0], v[1]);
-    case Op::pow:
-      return is_f() ? math::pow(b, v[0], v[1]) : nest_ops::integer_pow_of_integers(b, v[0], v[1]);
-    case Op::max: return b.max(v[0], v[1]);
-    case Op::min: return b.min(v[0], v[1]);
-    case Op::atan2: return math::atan2(b, v[0], v[1]);
-    case Op::nextafter: return math::nextafter(b, v[0], v[1]);
-    case Op::zeta: return math::zeta(b, v[0], v[1]);
-    case Op::eq: return b.compare(Compare::eq, v[0], v[1]);
-    case Op::ne: return b.compare(Compare::ne, v[0], v[1]);
-    case Op::lt: return b.compare(Compare::lt, v[0], v[1]);
-    case Op::le: return b.compare(Compare::le, v[0], v[1]);
-    case Op::gt: return b.compare(Compare::gt, v[0], v[1]);
-    case Op::ge: return b.compare(Compare::ge, v[0], v[1]);
-    case Op::and_: return b.bit_and(v[0], v[1]);
-    case Op::or_: return b.bit_or(v[0], v[1]);
-    case Op::xor_: return b.bit_xor(v[0], v[1]);
-    case Op::shift_left: return b.shift_left(v[0], v[1]);
-    case Op::shift_right_logical: return b.shift_right_logical(v[0], v[1]);
-    case Op::shift_right_arithmetic: return b.shift_right_arithmetic(v[0], v[1]);
-    case Op::threefry: return nest_ops::threefry(b, v[0], v[1]);
-    case Op::select: return b.select(v[0], v[1], v[2]);
-    default:
-      throw Error(ErrorKind::backend,
-                  "vt: internal fault: no CPU code for " + std::string(name_of(op)));
-  }
+  return nest_ops::codes[op]({b, dtype, params, v});
 }
 
 // Functions of some dozen instructions. A kernel that uses one often calls it instead: LLVM's

@@ -30,84 +30,6 @@ std::string rounded(DType d, std::string text) {
   return text;
 }
 
-/// Of operands in f64; the result is rounded once.
-std::string through_f64(const char* name, DType d, std::span<const Operand> v) {
-  std::string text = std::string(name) + "(";
-  for (std::size_t i = 0; i < v.size(); ++i) text += (i ? ", " : "") + converted(v[i], DType::f64);
-  return converted({text + ")", DType::f64}, d);
-}
-
-// Ops whose text is a function's name: of the prelude (for all dtypes) or of CUDA (floats).
-struct Named {
-  Op op;
-  const char* name;
-  bool of_cuda;
-};
-constexpr Named named[] = {
-    {Op::neg, "vt_neg", false},
-    {Op::abs, "vt_abs", false},
-    {Op::sign, "vt_sign", false},
-    {Op::exp, "exp", true},
-    {Op::exp2, "exp2", true},
-    {Op::expm1, "expm1", true},
-    {Op::log, "log", true},
-    {Op::log1p, "log1p", true},
-    {Op::log2, "log2", true},
-    {Op::sqrt, "sqrt", true},
-    {Op::cbrt, "cbrt", true},
-    {Op::sin, "sin", true},
-    {Op::cos, "cos", true},
-    {Op::tan, "tan", true},
-    {Op::asin, "asin", true},
-    {Op::acos, "acos", true},
-    {Op::atan, "atan", true},
-    {Op::sinh, "sinh", true},
-    {Op::cosh, "cosh", true},
-    {Op::tanh, "tanh", true},
-    {Op::asinh, "asinh", true},
-    {Op::acosh, "acosh", true},
-    {Op::atanh, "atanh", true},
-    {Op::sigmoid, "vt_sigmoid", false},
-    {Op::erf, "erf", true},
-    {Op::erfc, "erfc", true},
-    {Op::erf_inv, "erfinv", true},
-    {Op::popcount, "vt_popcount", false},
-    {Op::clz, "vt_clz", false},
-    {Op::add, "vt_add", false},
-    {Op::sub, "vt_sub", false},
-    {Op::mul, "vt_mul", false},
-    {Op::div, "vt_div", false},
-    {Op::rem, "vt_rem", false},
-    {Op::pow, "vt_pow", false},
-    {Op::max, "vt_max", false},
-    {Op::min, "vt_min", false},
-    {Op::atan2, "atan2", true},
-    {Op::shift_left, "vt_shl", false},
-    {Op::shift_right_logical, "vt_shr", false},
-    {Op::shift_right_arithmetic, "vt_sar", false},
-    {Op::threefry, "vt_threefry", false},
-};
-const Named* find(Op op) {
-  for (const Named& n : named)
-    if (n.op == op) return &n;
-  return nullptr;
-}
-
-const char* comparison(Op op) {
-  switch (op) {
-    case Op::eq: return "==";
-    case Op::ne: return "!=";
-    case Op::lt: return "<";
-    case Op::le: return "<=";
-    case Op::gt: return ">";
-    case Op::ge: return ">=";
-    case Op::and_: return "&";
-    case Op::or_: return "|";
-    case Op::xor_: return "^";
-    default: return nullptr;
-  }
-}
-
 // The bits of a number as an unsigned one, and back.
 std::string bits(const Operand& x) {
   switch (x.dtype) {
@@ -185,70 +107,204 @@ std::string converted(const Operand& x, DType to) {
   return formatted("({}){}", register_type(to), x.text);
 }
 
-bool has_element_source(Op op) { return is_elementwise(op) && op_rows[op].way == Way::kernel; }
+namespace element_text {
+
+/// An op of the operands `v`, with a result of dtype `dtype`.
+struct OpCall {
+  Op op;
+  DType dtype;
+  const ParamsRef& params;
+  std::span<const Operand> v;
+
+  DType d() const { return v[0].dtype; }
+  bool is_double() const { return d() == DType::f64; }
+};
+
+/// An op's text: that of a function, or what `own` makes of the call.
+struct OpText {
+  enum class Form : std::uint8_t {
+    own,
+    of_prelude,  ///< of the prelude, for all dtypes
+    of_cuda,     ///< of CUDA, for f64, and with the suffix f for f32
+    exact,       ///< the same, whose results need no rounding
+    in_f64,      ///< vt_special:: with the op's name, of f64 (special_text.cpp)
+    infix,
+  };
+  Form form = Form::own;
+  const char* name = nullptr;
+  std::string (*own)(const OpCall&) = nullptr;
+
+  constexpr OpText() = default;
+  constexpr OpText(Form f, const char* n = nullptr) : form(f), name(n) {}
+  template <class F>
+    requires std::is_convertible_v<F, std::string (*)(const OpCall&)>
+  constexpr OpText(F f) : own(f) {}
+};
+
+std::string through_f64(const std::string& name, const OpCall& c) {
+  std::string text = name + "(";
+  for (std::size_t i = 0; i < c.v.size(); ++i)
+    text += (i ? ", " : "") + converted(c.v[i], DType::f64);
+  return converted({text + ")", DType::f64}, c.dtype);
+}
+/// The normal distribution of gelu does not wait for f64.
+std::string ndtr(const OpCall& c) {
+  return c.is_double() ? through_f64("vt_special::ndtr", c)
+                       : rounded(c.dtype, call("normcdf", c.d(), c.v, true));
+}
+std::string bitcast(const OpCall& c) {
+  if (is_bool(c.d()) || is_bool(c.dtype)) return converted(c.v[0], c.dtype);
+  return from_bits(bits(c.v[0]), c.dtype);
+}
+std::string reduce_precision(const OpCall& c) {
+  const auto& p = c.params->as<PrecisionParams>();
+  return rounded(c.dtype, formatted("vt_precision{}({}, {}, {})", c.d() == DType::f16 ? "_f16" : "",
+                                    c.v[0].text, p.mantissa_bits, p.exponent_bits));
+}
+std::string nextafter(const OpCall& c) {
+  if (is_half(c.d()))
+    return formatted("vt_next_{}({}, {})", name_of(c.d()), c.v[0].text, c.v[1].text);
+  return call("nextafter", c.d(), c.v, true);
+}
+std::string integer_pow(const OpCall& c) {
+  const std::string& x = c.v[0].text;
+  const int n = c.params->as<IntegerPowParams>().exponent;
+  const auto size = static_cast<unsigned>(n < 0 ? -static_cast<long>(n) : n);
+  // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
+  if (n < 0 && is_signed_int(c.d()))
+    return formatted("vt_pow<{0}>({1}, ({0}){2})", register_type(c.d()), x, n % 2 ? -1 : -2);
+  if (n < 0 && !is_float(c.d())) return formatted("({} == 1)", x);
+  // Squaring adds up errors: beyond a few steps pow is as near as one rounding.
+  if (is_float(c.d()) && size > 16)
+    return converted({formatted("pow((f64){}, {}.0)", x, n), DType::f64}, c.dtype);
+  return rounded(c.dtype, formatted("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", x, size));
+}
+
+using enum OpText::Form;
+inline constexpr auto texts = rule_table<OpText>({
+    {Op::neg, {of_prelude, "vt_neg"}},
+    {Op::abs, {of_prelude, "vt_abs"}},
+    {Op::sign, {of_prelude, "vt_sign"}},
+    {Op::floor, {exact, "floor"}},
+    {Op::ceil, {exact, "ceil"}},
+    {Op::round, {exact, "rint"}},
+    {Op::trunc, {exact, "trunc"}},
+    {Op::exp, {of_cuda, "exp"}},
+    {Op::exp2, {of_cuda, "exp2"}},
+    {Op::expm1, {of_cuda, "expm1"}},
+    {Op::log, {of_cuda, "log"}},
+    {Op::log1p, {of_cuda, "log1p"}},
+    {Op::log2, {of_cuda, "log2"}},
+    {Op::sqrt, {of_cuda, "sqrt"}},
+    {Op::rsqrt,
+     [](const OpCall& c) {
+       return rounded(c.dtype, formatted("({} / sqrt{}({}))", number(c.d(), 1),
+                                         c.is_double() ? "" : "f", c.v[0].text));
+     }},
+    {Op::cbrt, {of_cuda, "cbrt"}},
+    {Op::sin, {of_cuda, "sin"}},
+    {Op::cos, {of_cuda, "cos"}},
+    {Op::tan, {of_cuda, "tan"}},
+    {Op::asin, {of_cuda, "asin"}},
+    {Op::acos, {of_cuda, "acos"}},
+    {Op::atan, {of_cuda, "atan"}},
+    {Op::sinh, {of_cuda, "sinh"}},
+    {Op::cosh, {of_cuda, "cosh"}},
+    {Op::tanh, {of_cuda, "tanh"}},
+    {Op::asinh, {of_cuda, "asinh"}},
+    {Op::acosh, {of_cuda, "acosh"}},
+    {Op::atanh, {of_cuda, "atanh"}},
+    {Op::sigmoid, {of_prelude, "vt_sigmoid"}},
+    {Op::erf, {of_cuda, "erf"}},
+    {Op::erfc, {of_cuda, "erfc"}},
+    {Op::erf_inv, {of_cuda, "erfinv"}},
+    {Op::lgamma, [](const OpCall& c) { return through_f64("lgamma", c); }},
+    {Op::digamma, in_f64},
+    {Op::gamma, in_f64},
+    {Op::erfcx, in_f64},
+    {Op::erfc_inv, in_f64},
+    {Op::ndtr, ndtr},
+    {Op::log_ndtr, in_f64},
+    {Op::dawsn, in_f64},
+    {Op::expi, in_f64},
+    {Op::spence, in_f64},
+    {Op::fresnel_sin, in_f64},
+    {Op::fresnel_cos, in_f64},
+    {Op::bessel_i0e, in_f64},
+    {Op::bessel_i1e, in_f64},
+    {Op::bessel_k0e, in_f64},
+    {Op::bessel_k1e, in_f64},
+    {Op::bessel_j0, in_f64},
+    {Op::bessel_j1, in_f64},
+    {Op::bessel_y0, in_f64},
+    {Op::bessel_y1, in_f64},
+    {Op::is_finite,
+     [](const OpCall& c) { return formatted("(vt_abs({}) < VT_INF)", c.v[0].text); }},
+    {Op::is_nan, [](const OpCall& c) { return formatted("vt_nan({})", c.v[0].text); }},
+    {Op::is_inf, [](const OpCall& c) { return formatted("(vt_abs({}) == VT_INF)", c.v[0].text); }},
+    {Op::integer_pow, integer_pow},
+    {Op::not_,
+     [](const OpCall& c) {
+       return is_bool(c.d()) ? "(!" + c.v[0].text + ")"
+                             : formatted("({})~{}", register_type(c.d()), c.v[0].text);
+     }},
+    {Op::popcount, {of_prelude, "vt_popcount"}},
+    {Op::clz, {of_prelude, "vt_clz"}},
+    {Op::convert, [](const OpCall& c) { return converted(c.v[0], c.dtype); }},
+    {Op::bitcast, bitcast},
+    {Op::reduce_precision, reduce_precision},
+    {Op::stop_gradient, [](const OpCall& c) { return c.v[0].text; }},
+    {Op::add, {of_prelude, "vt_add"}},
+    {Op::sub, {of_prelude, "vt_sub"}},
+    {Op::mul, {of_prelude, "vt_mul"}},
+    {Op::div, {of_prelude, "vt_div"}},
+    {Op::rem, {of_prelude, "vt_rem"}},
+    {Op::pow, {of_prelude, "vt_pow"}},
+    {Op::max, {of_prelude, "vt_max"}},
+    {Op::min, {of_prelude, "vt_min"}},
+    {Op::atan2, {of_cuda, "atan2"}},
+    {Op::nextafter, nextafter},
+    {Op::zeta, in_f64},
+    {Op::eq, {infix, "=="}},
+    {Op::ne, {infix, "!="}},
+    {Op::lt, {infix, "<"}},
+    {Op::le, {infix, "<="}},
+    {Op::gt, {infix, ">"}},
+    {Op::ge, {infix, ">="}},
+    {Op::and_, {infix, "&"}},
+    {Op::or_, {infix, "|"}},
+    {Op::xor_, {infix, "^"}},
+    {Op::shift_left, {of_prelude, "vt_shl"}},
+    {Op::shift_right_logical, {of_prelude, "vt_shr"}},
+    {Op::shift_right_arithmetic, {of_prelude, "vt_sar"}},
+    {Op::threefry, {of_prelude, "vt_threefry"}},
+    {Op::select,
+     [](const OpCall& c) {
+       return formatted("({} ? {} : {})", c.v[0].text, c.v[1].text, c.v[2].text);
+     }},
+});
+consteval Op first_kernel_without_text() {
+  for (int i = 0; i < op_count; ++i)
+    if (has_element_source(static_cast<Op>(i)) && !texts.has[i]) return static_cast<Op>(i);
+  return Op::count_;
+}
+static_assert(RuleMissingFor<first_kernel_without_text()>::ok);
+
+}  // namespace element_text
 
 std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const Operand> v) {
   using namespace element_text;
-  const DType d = v[0].dtype;
-  const bool real = is_float(d);
-  if (const char* sign = comparison(op)) return formatted("({} {} {})", v[0].text, sign, v[1].text);
-  if (const Named* n = find(op)) {
-    // bool and integers of some bits are added and multiplied as the interpreter does, in their own
-    // type.
-    if (!n->of_cuda || real) return rounded(dtype, call(n->name, d, v, n->of_cuda));
+  const OpText& t = texts[op];
+  const OpCall c{op, dtype, params, v};
+  switch (t.form) {
+    case own: return t.own(c);
+    case of_prelude: return rounded(dtype, call(t.name, c.d(), v, false));
+    case of_cuda: return rounded(dtype, call(t.name, c.d(), v, true));
+    case exact: return call(t.name, c.d(), v, true);
+    case in_f64: return through_f64("vt_special::" + std::string(name_of(op)), c);
+    case infix: return formatted("({} {} {})", v[0].text, t.name, v[1].text);
   }
-  // gelu's, which is not to wait for f64
-  if (op == Op::ndtr && d != DType::f64) return rounded(dtype, call("normcdf", d, v, true));
-  if ((op >= Op::digamma && op <= Op::bessel_y1) || op == Op::zeta)
-    return through_f64(("vt_special::" + std::string(name_of(op))).c_str(), dtype, v);
-  switch (op) {
-    case Op::lgamma: return through_f64("lgamma", dtype, v);
-    case Op::rsqrt:
-      return rounded(dtype, formatted("({} / sqrt{}({}))", number(d, 1), d == DType::f64 ? "" : "f",
-                                      v[0].text));
-    case Op::floor: return real ? call("floor", d, v, true) : v[0].text;
-    case Op::ceil: return real ? call("ceil", d, v, true) : v[0].text;
-    case Op::round: return real ? call("rint", d, v, true) : v[0].text;
-    case Op::trunc: return real ? call("trunc", d, v, true) : v[0].text;
-    case Op::is_finite: return real ? formatted("(vt_abs({}) < VT_INF)", v[0].text) : "true";
-    case Op::is_nan: return formatted("vt_nan({})", v[0].text);
-    case Op::is_inf: return real ? formatted("(vt_abs({}) == VT_INF)", v[0].text) : "false";
-    case Op::not_:
-      return is_bool(d) ? "(!" + v[0].text + ")"
-                        : formatted("({})~{}", register_type(d), v[0].text);
-    case Op::convert: return converted(v[0], dtype);
-    case Op::bitcast:
-      if (is_bool(d) || is_bool(dtype)) return converted(v[0], dtype);
-      return from_bits(bits(v[0]), dtype);
-    case Op::stop_gradient: return v[0].text;
-    case Op::select: return formatted("({} ? {} : {})", v[0].text, v[1].text, v[2].text);
-    case Op::reduce_precision: {
-      const auto& p = params->as<PrecisionParams>();
-      return rounded(dtype, formatted("vt_precision{}({}, {}, {})", d == DType::f16 ? "_f16" : "",
-                                      v[0].text, p.mantissa_bits, p.exponent_bits));
-    }
-    case Op::nextafter:
-      if (d == DType::f16) return formatted("vt_next_f16({}, {})", v[0].text, v[1].text);
-      if (d == DType::bf16) return formatted("vt_next_bf16({}, {})", v[0].text, v[1].text);
-      return call("nextafter", d, v, true);
-    case Op::integer_pow: {
-      const int n = params->as<IntegerPowParams>().exponent;
-      const auto size = static_cast<unsigned>(n < 0 ? -static_cast<long>(n) : n);
-      // 1 and −1 have integer inverses; everything else gives 0, as integer division does.
-      if (n < 0 && is_signed_int(d))
-        return formatted("vt_pow<{0}>({1}, ({0}){2})", register_type(d), v[0].text,
-                         n % 2 ? -1 : -2);
-      if (n < 0 && !real) return formatted("({} == 1)", v[0].text);
-      // Squaring adds up errors: beyond a few steps pow is as near as one rounding.
-      if (real && size > 16)
-        return converted({formatted("pow((f64){}, {}.0)", v[0].text, n), DType::f64}, dtype);
-      return rounded(
-          dtype, formatted("vt_{}({}, {}u)", n < 0 ? "inverse_power" : "power", v[0].text, size));
-    }
-    default:
-      throw Error(ErrorKind::backend,
-                  "vt: internal fault: no CUDA text for " + std::string(name_of(op)));
-  }
+  return {};
 }
 
 }  // namespace vt::detail::cuda

@@ -7,6 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/graph.hpp"
+#include "op_rows.hpp"
 
 namespace vt::detail::cuda {
 
@@ -28,7 +29,5 @@ std::string number(DType d, double value);
 std::string converted(const Operand&, DType to);
 /// What `op` makes of its operands; `dtype` is the result's.
 std::string element(Op op, DType dtype, const ParamsRef& params, std::span<const Operand> operands);
-/// Is there text for this element-wise op?
-bool has_element_source(Op op);
 
 }  // namespace vt::detail::cuda

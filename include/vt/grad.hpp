@@ -50,18 +50,14 @@ struct JacobianOptions {
 /// has a leaf that is not a float or complex Tensor.
 template <std::size_t... I, class F>
 [[nodiscard]] auto grad(F f, GradOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::gradient_function<false, false, 0>(std::move(f), options, "vt::grad", where);
-  else
-    return detail::gradient_function<false, false, I...>(std::move(f), options, "vt::grad", where);
+  return detail::gradient_function<false, false>(detail::Wanted<I...>(), std::move(f), options,
+                                                 "vt::grad", where);
 }
 /// Of a function that returns std::pair(value, aux): → pair(gradient, aux).
 template <std::size_t... I, class F>
 [[nodiscard]] auto grad(F f, HasAux, GradOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::gradient_function<false, true, 0>(std::move(f), options, "vt::grad", where);
-  else
-    return detail::gradient_function<false, true, I...>(std::move(f), options, "vt::grad", where);
+  return detail::gradient_function<false, true>(detail::Wanted<I...>(), std::move(f), options,
+                                                "vt::grad", where);
 }
 // Which argument is said between the angle brackets.
 template <class F, Number N>
@@ -75,22 +71,14 @@ detail::Refused grad(F, N) {
 template <std::size_t... I, class F>
 [[nodiscard]] auto value_and_grad(F f, GradOptions options = {},
                                   CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::gradient_function<true, false, 0>(std::move(f), options, "vt::value_and_grad",
-                                                     where);
-  else
-    return detail::gradient_function<true, false, I...>(std::move(f), options, "vt::value_and_grad",
-                                                        where);
+  return detail::gradient_function<true, false>(detail::Wanted<I...>(), std::move(f), options,
+                                                "vt::value_and_grad", where);
 }
 template <std::size_t... I, class F>
 [[nodiscard]] auto value_and_grad(F f, HasAux, GradOptions options = {},
                                   CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::gradient_function<true, true, 0>(std::move(f), options, "vt::value_and_grad",
-                                                    where);
-  else
-    return detail::gradient_function<true, true, I...>(std::move(f), options, "vt::value_and_grad",
-                                                       where);
+  return detail::gradient_function<true, true>(detail::Wanted<I...>(), std::move(f), options,
+                                               "vt::value_and_grad", where);
 }
 template <class F, Number N>
 auto value_and_grad(F, N) {
@@ -106,12 +94,8 @@ auto value_and_grad(F, N) {
 /// other 0 is a number, which gives NaN beside infinity.
 template <std::size_t... I, class F>
 [[nodiscard]] auto jacobian(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::jacobian_function<detail::JacobianMode::automatic, 0>(std::move(f), options,
-                                                                         "vt::jacobian", where);
-  else
-    return detail::jacobian_function<detail::JacobianMode::automatic, I...>(std::move(f), options,
-                                                                            "vt::jacobian", where);
+  return detail::jacobian_function<detail::JacobianMode::automatic>(
+      detail::Wanted<I...>(), std::move(f), options, "vt::jacobian", where);
 }
 template <class F, Number N>
 detail::Refused jacobian(F, N) {
@@ -122,21 +106,13 @@ detail::Refused jacobian(F, N) {
 /// element of the results).
 template <std::size_t... I, class F>
 [[nodiscard]] auto jacfwd(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::jacobian_function<detail::JacobianMode::forward, 0>(std::move(f), options,
-                                                                       "vt::jacfwd", where);
-  else
-    return detail::jacobian_function<detail::JacobianMode::forward, I...>(std::move(f), options,
-                                                                          "vt::jacfwd", where);
+  return detail::jacobian_function<detail::JacobianMode::forward>(
+      detail::Wanted<I...>(), std::move(f), options, "vt::jacfwd", where);
 }
 template <std::size_t... I, class F>
 [[nodiscard]] auto jacrev(F f, JacobianOptions options = {}, CallSite where = CallSite::here()) {
-  if constexpr (sizeof...(I) == 0)
-    return detail::jacobian_function<detail::JacobianMode::reverse, 0>(std::move(f), options,
-                                                                       "vt::jacrev", where);
-  else
-    return detail::jacobian_function<detail::JacobianMode::reverse, I...>(std::move(f), options,
-                                                                          "vt::jacrev", where);
+  return detail::jacobian_function<detail::JacobianMode::reverse>(
+      detail::Wanted<I...>(), std::move(f), options, "vt::jacrev", where);
 }
 
 /// The Jacobians of all examples at once, of a function that works on each of them alone: y[b, …]
@@ -152,12 +128,8 @@ template <std::size_t... I, class F>
 [[nodiscard]] auto batch_jacobian(F f, JacobianOptions options = {},
                                   CallSite where = CallSite::here()) {
   constexpr auto mode = detail::JacobianMode::automatic;
-  if constexpr (sizeof...(I) == 0)
-    return detail::jacobian_function<mode, 0>(std::move(f), options, "vt::batch_jacobian", where,
-                                              true);
-  else
-    return detail::jacobian_function<mode, I...>(std::move(f), options, "vt::batch_jacobian", where,
-                                                 true);
+  return detail::jacobian_function<mode>(detail::Wanted<I...>(), std::move(f), options,
+                                         "vt::batch_jacobian", where, true);
 }
 
 /// Second derivatives: for results [m…] and arguments [a…], [b…] blocks [m…, a…, b…], as the

@@ -64,6 +64,19 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
   };
 }
 
+/// A tree like `side`, of the leaves that solve(side, call) gives; solve is not compiled unless the
+/// check holds.
+template <class Check, class T, class Solve>
+auto solved([[maybe_unused]] const T& side, [[maybe_unused]] const ControlCall& call,
+            [[maybe_unused]] const Solve& solve) {
+  if constexpr (!Check::holds) {
+    return Refused();
+  } else {
+    const auto own = lifted(side);
+    return with_leaves(own, solve(own, call));
+  }
+}
+
 /// Is F a function from trees like T to such trees?
 template <class F, class T>
 struct EquationCheck : GivenCheck<GivenBy<F, LiftedTree<T>>, LiftedTree<T>> {};
@@ -110,17 +123,13 @@ template <class MatVec, class T, class Solve, class TransposeSolve>
                       detail::SolveCheck<Solve, T>, detail::SolveCheck<TransposeSolve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
   VT_ASSERT_SOLVER("vt::linear_solve", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(b);
-    const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
-    return detail::with_leaves(
-        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                       detail::solver_on_leaves(solve, own, call),
-                                       detail::solver_on_leaves(transpose_solve, own, call),
-                                       detail::Transposed::other, "vt::linear_solve", where));
-  }
+  return detail::solved<Check>(
+      b, {.name = "vt::linear_solve", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                         detail::solver_on_leaves(solve, own, call),
+                                         detail::solver_on_leaves(transpose_solve, own, call),
+                                         detail::Transposed::other, call.name, call.where);
+      });
 }
 /// Options of linear_solve without transpose_solve.
 struct LinearSolveOptions {
@@ -138,18 +147,14 @@ template <class MatVec, class T, class Solve>
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::linear_solve", Check);
   VT_ASSERT_SOLVER("vt::linear_solve", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(b);
-    const detail::ControlCall call{.name = "vt::linear_solve", .where = where};
-    return detail::with_leaves(
-        own, detail::linear_solve_flat(
-                 detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                 detail::solver_on_leaves(solve, own, call), {},
-                 options.symmetric ? detail::Transposed::same : detail::Transposed::other,
-                 "vt::linear_solve", where));
-  }
+  return detail::solved<Check>(
+      b, {.name = "vt::linear_solve", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_solve_flat(
+            detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+            detail::solver_on_leaves(solve, own, call), {},
+            options.symmetric ? detail::Transposed::same : detail::Transposed::other, call.name,
+            call.where);
+      });
 }
 
 /// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive
@@ -163,16 +168,12 @@ template <class MatVec, class T>
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
   VT_ASSERT_SOLVER("vt::cg", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(b);
-    const detail::ControlCall call{.name = "vt::cg", .where = where};
-    return detail::with_leaves(
-        own, detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                                       detail::cg_solver({}, options, where), {},
-                                       detail::Transposed::conjugate, "vt::cg", where));
-  }
+  return detail::solved<Check>(
+      b, {.name = "vt::cg", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                         detail::cg_solver({}, options, where), {},
+                                         detail::Transposed::conjugate, call.name, call.where);
+      });
 }
 /// The same with a preconditioner, a function that comes near to the inverse of matvec and is
 /// symmetric and positive definite too.
@@ -184,17 +185,13 @@ template <class MatVec, class T, class Preconditioner>
                                 detail::EquationCheck<Preconditioner, T>>;
   VT_ASSERT_CALL("vt::cg", Check);
   VT_ASSERT_SOLVER("vt::cg", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(b);
-    const detail::ControlCall call{.name = "vt::cg", .where = where};
-    return detail::with_leaves(
-        own, detail::linear_solve_flat(
-                 detail::on_leaves_of(matvec, own, call), tree_leaves(own),
-                 detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where),
-                 {}, detail::Transposed::conjugate, "vt::cg", where));
-  }
+  return detail::solved<Check>(
+      b, {.name = "vt::cg", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_solve_flat(
+            detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+            detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
+            detail::Transposed::conjugate, call.name, call.where);
+      });
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
 /// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero
@@ -207,17 +204,13 @@ template <class MatVec, class T>
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
   VT_ASSERT_CALL("vt::bicgstab", Check);
   VT_ASSERT_SOLVER("vt::bicgstab", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(b);
-    const detail::ControlCall call{.name = "vt::bicgstab", .where = where};
-    const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
-    return detail::with_leaves(
-        own,
-        detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own), solve,
-                                  solve, detail::Transposed::other, "vt::bicgstab", where));
-  }
+  return detail::solved<Check>(
+      b, {.name = "vt::bicgstab", .where = where}, [&](const auto& own, const auto& call) {
+        const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
+        return detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                         solve, solve, detail::Transposed::other, call.name,
+                                         call.where);
+      });
 }
 
 /// x with f(x) = 0, found by `solve(f, guess)`, which is your own function and may do that in any
@@ -230,15 +223,12 @@ template <class F, class T, class Solve>
                                 detail::SolveCheck<Solve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
   VT_ASSERT_SOLVER("vt::root", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(guess);
-    const detail::ControlCall call{.name = "vt::root", .where = where};
-    return detail::with_leaves(
-        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
-                               detail::solver_on_leaves(solve, own, call), {}, "vt::root", where));
-  }
+  return detail::solved<Check>(
+      guess, {.name = "vt::root", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                                 detail::solver_on_leaves(solve, own, call), {}, call.name,
+                                 call.where);
+      });
 }
 /// The same without building the matrix: tangent_solve(product, b) solves ∂f/∂x · v = b, given the
 /// function product(v) = ∂f/∂x · v. It must be linear in b.
@@ -250,17 +240,13 @@ template <class F, class T, class Solve, class TangentSolve>
                                 detail::SolveCheck<Solve, T>, detail::SolveCheck<TangentSolve, T>>;
   VT_ASSERT_CALL("vt::root", Check);
   VT_ASSERT_SOLVER("vt::root", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(guess);
-    const detail::ControlCall call{.name = "vt::root", .where = where};
-    return detail::with_leaves(
-        own,
-        detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
-                          detail::solver_on_leaves(solve, own, call),
-                          detail::solver_on_leaves(tangent_solve, own, call), "vt::root", where));
-  }
+  return detail::solved<Check>(
+      guess, {.name = "vt::root", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                                 detail::solver_on_leaves(solve, own, call),
+                                 detail::solver_on_leaves(tangent_solve, own, call), call.name,
+                                 call.where);
+      });
 }
 /// x with f(x) = 0 by Newton's method, until no element of f(x) is greater than `tolerance` in
 /// magnitude, or after max_iterations (50). Each iteration solves with the whole Jacobian. Where it
@@ -271,15 +257,11 @@ template <class F, class T>
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::newton", Check);
   VT_ASSERT_SOLVER("vt::newton", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(guess);
-    const detail::ControlCall call{.name = "vt::newton", .where = where};
-    return detail::with_leaves(
-        own, detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
-                               detail::newton_solver(options, where), {}, "vt::newton", where));
-  }
+  return detail::solved<Check>(
+      guess, {.name = "vt::newton", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
+                                 detail::newton_solver(options, where), {}, call.name, call.where);
+      });
 }
 /// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
 /// max_iterations times (1000). Differentiable as root.
@@ -289,23 +271,20 @@ template <class F, class T>
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
   VT_ASSERT_CALL("vt::fixed_point", Check);
   VT_ASSERT_SOLVER("vt::fixed_point", Check);
-  if constexpr (!Check::holds) {
-    return detail::Refused();
-  } else {
-    const auto own = detail::lifted(guess);
-    const detail::ControlCall call{.name = "vt::fixed_point", .where = where};
-    const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
-    const detail::FlatFunction change = [&](std::span<const Tensor> x) {
-      std::vector<Tensor> out = flat(x);
-      // Another shape is refused where it is looked at.
-      for (std::size_t i = 0; i < out.size(); ++i)
-        if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
-      return out;
-    };
-    return detail::with_leaves(
-        own, detail::root_flat(change, tree_leaves(own), detail::repetition_solver(options, where),
-                               {}, "vt::fixed_point", where));
-  }
+  return detail::solved<Check>(
+      guess, {.name = "vt::fixed_point", .where = where}, [&](const auto& own, const auto& call) {
+        const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
+        const detail::FlatFunction change = [&](std::span<const Tensor> x) {
+          std::vector<Tensor> out = flat(x);
+          // Another shape is refused where it is looked at.
+          for (std::size_t i = 0; i < out.size(); ++i)
+            if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
+          return out;
+        };
+        return detail::root_flat(change, tree_leaves(own),
+                                 detail::repetition_solver(options, where), {}, call.name,
+                                 call.where);
+      });
 }
 
 }  // namespace vt

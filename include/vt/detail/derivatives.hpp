@@ -311,14 +311,20 @@ auto value_and_gradient(const FlatFunction& f, CallTrees<Result, A...>& g, const
   }
 }
 
+/// The arguments that are differentiated: the first if none is named.
+template <std::size_t... I>
+using Wanted =
+    std::conditional_t<sizeof...(I) == 0, std::index_sequence<0>, std::index_sequence<I...>>;
+
 /// value_and_grad, and grad as its second half.
 template <bool value_too, bool aux, std::size_t... I, class F, class Options>
-auto gradient_function(F f, Options options, const char* transform, CallSite where) {
-  return transformed<F>([f = Callable(std::move(f)), options, transform,
+auto gradient_function(std::index_sequence<I...> wanted, F f, Options options,
+                       const char* transform, CallSite where) {
+  return transformed<F>([f = Callable(std::move(f)), wanted, options, transform,
                          where]<class... A>(const A&... arguments) {
     if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
       const auto transformed = [&](auto g) {
-        return gradient_function<value_too, aux, I...>(std::move(g), options, transform, where);
+        return gradient_function<value_too, aux>(wanted, std::move(g), options, transform, where);
       };
       return with_references<I...>(f, transformed, arguments...);
     } else {
@@ -357,13 +363,13 @@ auto jacobian_blocks(const FlatFunction& f, CallTrees<Result, A...>& g, const Op
 }
 
 template <JacobianMode mode, std::size_t... I, class F, class Options>
-auto jacobian_function(F f, Options options, const char* transform, CallSite where,
-                       bool by_example = false) {
-  return transformed<F>([f = Callable(std::move(f)), options, transform, where,
+auto jacobian_function(std::index_sequence<I...> wanted, F f, Options options,
+                       const char* transform, CallSite where, bool by_example = false) {
+  return transformed<F>([f = Callable(std::move(f)), wanted, options, transform, where,
                          by_example]<class... A>(const A&... arguments) {
     if constexpr (any_by_reference<std::index_sequence<I...>, A...>) {
       const auto transformed = [&](auto g) {
-        return jacobian_function<mode, I...>(std::move(g), options, transform, where, by_example);
+        return jacobian_function<mode>(wanted, std::move(g), options, transform, where, by_example);
       };
       return with_references<I...>(f, transformed, arguments...);
     } else {

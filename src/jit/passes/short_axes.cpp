@@ -41,8 +41,7 @@ bool goes_in_two(const GraphBody& graph, const Equation& e) {
   const DType d = graph.aval(e.inputs[0]).dtype;
   // what is between would be rounded
   if (e.op == Op::reduce_sum) return d != DType::f16 && d != DType::bf16;
-  return e.op == Op::reduce_max || e.op == Op::reduce_min || e.op == Op::reduce_any ||
-         e.op == Op::reduce_all;
+  return reduction_facts[e.op].idempotent;
 }
 
 /// Over the long axes, then over the short ones of what is left.

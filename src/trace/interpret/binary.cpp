@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../base/scalar_math.hpp"
+#include "../numerics/random_bits.hpp"
 #include "../numerics/special_math.hpp"
 #include "wide_loops.hpp"
 
@@ -110,7 +111,7 @@ void shift_right_arithmetic(Frame& frame) {
   wide_loops::run<std::int64_t>(frame, wide_loops::word_of(frame.in().dtype, true), shift);
 }
 
-void threefry(Frame& frame) { wide_loops::words(frame, &scalar_math::threefry); }
+void threefry(Frame& frame) { wide_loops::words(frame, &random_bits::threefry); }
 
 void select(Frame& frame) {
   const auto step_of = [&](std::size_t i) { return frame.in(i).shape.empty() ? 0 : 1; };

@@ -309,7 +309,8 @@ consteval Op first_without_rule(const RuleTable<Row>& table) {
 }
 template <Op op>
 struct RuleMissingFor {
-  static constexpr bool ok = op == Op::count_;
+  static_assert(op == Op::count_, "a table of rules has no row for this op");
+  static constexpr bool ok = true;
 };
 
 inline constexpr RuleTable<OpInfo> op_table = rule_table<OpInfo>({
@@ -384,14 +385,15 @@ enum class Neutral : std::uint8_t { zero, one, least, greatest };
 struct Reduction {
   Op combine = Op::count_;
   Neutral neutral = Neutral::zero;
+  bool idempotent = false;  ///< taking an element twice changes nothing
 };
 inline constexpr RuleTable<Reduction> reduction_facts = rule_table<Reduction>({
-    {Op::reduce_sum, {Op::add, Neutral::zero}},
-    {Op::reduce_prod, {Op::mul, Neutral::one}},
-    {Op::reduce_max, {Op::max, Neutral::least}},
-    {Op::reduce_min, {Op::min, Neutral::greatest}},
-    {Op::reduce_any, {Op::or_, Neutral::zero}},
-    {Op::reduce_all, {Op::and_, Neutral::one}},
+    {Op::reduce_sum, {Op::add, Neutral::zero, false}},
+    {Op::reduce_prod, {Op::mul, Neutral::one, false}},
+    {Op::reduce_max, {Op::max, Neutral::least, true}},
+    {Op::reduce_min, {Op::min, Neutral::greatest, true}},
+    {Op::reduce_any, {Op::or_, Neutral::zero, true}},
+    {Op::reduce_all, {Op::and_, Neutral::one, true}},
 });
 /// Whether the op is one of them, whose parameters are AxesParams.
 constexpr bool is_reduction(Op op) { return reduction_facts.has[static_cast<std::size_t>(op)]; }
@@ -416,10 +418,8 @@ consteval Op first_missing_reduction() {
   return Op::count_;
 }
 static_assert(RuleMissingFor<first_missing_reduction()>::ok);
-/// Where the accumulator of 16-bit floats is an f32.
-constexpr bool accumulates_wide(Op reduction) {
-  return reduction == Op::reduce_sum || reduction == Op::reduce_prod;
-}
+/// Where the accumulator of 16-bit floats is an f32: what is rounded may be so once only.
+constexpr bool accumulates_wide(Op reduction) { return !reduction_facts[reduction].idempotent; }
 
 /// The comparison that says the same of its operands exchanged; other ops stay as they are.
 constexpr Op mirrored(Op op) {

@@ -14,15 +14,6 @@ Var reduce(Pass& p, Op op, Var x, Axes axes) {
   return p.emit(op, make_params(AxesParams{std::move(axes)}), {x});
 }
 
-/// Does taking an element several times, or in another order, make no difference?
-bool repeats_freely(Op op) {
-  return op == Op::reduce_max || op == Op::reduce_min || op == Op::reduce_any ||
-         op == Op::reduce_all;
-}
-bool order_matters(Op op, DType d) {
-  return is_inexact(d) && (op != Op::reduce_any && op != Op::reduce_all);
-}
-
 /// The reduction of one element: itself, but a sum starts from 0.0, which takes the sign from −0.0.
 Var of_one_element(Pass& p, Op op, Var x) {
   if (!is_inexact(p.dtype(x)) || (op != Op::reduce_sum && op != Op::cumsum)) return x;
@@ -32,11 +23,8 @@ Var of_one_element(Pass& p, Op op, Var x) {
 Var of_full(Pass& p, const Candidate& c, const Scalar& value, std::int64_t count) {
   if (is_complex(value.dtype)) return Pass::none;
   const double number = value.to_double();
+  if (reduction_facts[c.op].idempotent) return count > 0 ? p.full(value, c.aval) : Pass::none;
   switch (c.op) {
-    case Op::reduce_max:
-    case Op::reduce_min: return p.full(value, c.aval);
-    case Op::reduce_any:
-    case Op::reduce_all: return count > 0 ? p.full(value, c.aval) : Pass::none;
     case Op::reduce_prod: return number == 1 ? p.full(value, c.aval) : Pass::none;
     case Op::reduce_sum: {
       // Exact as long as doubles hold every partial sum.
@@ -55,7 +43,7 @@ Var of_transpose(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
   Axes reduced, kept;
   for (int axis = 0; axis < static_cast<int>(permutation.size()); ++axis)
     (axes.contains(axis) ? reduced : kept).push_back(permutation[axis]);
-  if (!is_increasing(reduced) && order_matters(c.op, c.aval.dtype)) return Pass::none;
+  if (!is_increasing(reduced) && is_inexact(c.aval.dtype)) return Pass::none;
   insertion_sort(reduced);
   // The kept axes come out in the order they have in the operand: result axis i is the one of rank
   // kept[i] among them.
@@ -83,7 +71,7 @@ Var of_broadcast(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
     if (p.shape(inner)[k] == shape[places[k]]) own.push_back(places[k]);
   }
   for (int axis : axes)
-    if (!own.contains(axis) && shape[axis] != 1 && !repeats_freely(c.op)) return Pass::none;
+    if (!own.contains(axis) && shape[axis] != 1 && !reduction_facts[c.op].idempotent) return Pass::none;
   Axes kept;  // of the result
   for (int place : places) {
     if (axes.contains(place)) continue;
@@ -101,10 +89,9 @@ Var reduction(Pass& p, const Candidate& c) {
   if (one_element) return of_one_element(p, c.op, p.reshape(x, c.aval.shape));
   // Of no elements. Kernels need not be ready for it: what no iteration changes is loaded in front
   // of a loop, and here there is nothing to load.
-  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_sum || c.op == Op::reduce_any))
-    return p.full_like(0, c.aval);
-  if (p.aval(x).elements() == 0 && (c.op == Op::reduce_prod || c.op == Op::reduce_all))
-    return p.full_like(1, c.aval);
+  const Neutral neutral = reduction_facts[c.op].neutral;
+  if (p.aval(x).elements() == 0 && (neutral == Neutral::zero || neutral == Neutral::one))
+    return p.full_like(neutral == Neutral::one, c.aval);
   const Equation* e = p.def(x);
   if (!e) return Pass::none;
   switch (e->op) {

@@ -333,19 +333,14 @@ class Rewriter {
     const auto each = [&](int axis, ParamsRef params) {
       return give(out, made(e.op, std::move(params), {form.rows}, row_of(out, axis), n), axis);
     };
+    if (is_reduction(e.op)) {
+      const Axes& axes = e.as<AxesParams>().axes;
+      if (axes.contains(form.axis)) return reduction(e, form);
+      return each(
+          form.axis - static_cast<int>(count_if(axes, [&](int a) { return a < form.axis; })),
+          e.params);
+    }
     switch (e.op) {
-      case Op::reduce_sum:
-      case Op::reduce_prod:
-      case Op::reduce_max:
-      case Op::reduce_min:
-      case Op::reduce_any:
-      case Op::reduce_all: {
-        const Axes& axes = e.as<AxesParams>().axes;
-        if (axes.contains(form.axis)) return reduction(e, form);
-        return each(
-            form.axis - static_cast<int>(count_if(axes, [&](int a) { return a < form.axis; })),
-            e.params);
-      }
       case Op::argmax:
       case Op::argmin: {
         const int along = e.as<ArgParams>().axis;

@@ -111,7 +111,7 @@ void eigh(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void eig(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void svd(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 Tensor tridiagonal_solve(const JvpCall&);
-// rules/jvp_structure.cpp
+// rules/jvp_custom.cpp, rules/checkpoint.cpp
 void inlined(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_jvp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);
 void custom_vjp(const JvpCall&, std::vector<Tensor>&, std::vector<Tensor>&);

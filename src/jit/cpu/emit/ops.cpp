@@ -6,7 +6,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "../../../trace/base/scalar_math.hpp"
+#include "../../../trace/numerics/random_bits.hpp"
 #include "../math/math.hpp"
 
 namespace vt::detail::cpu {
@@ -138,16 +138,16 @@ Value integer_pow_of_integers(IrBuilder& b, Value x, Value y) {
   return b.select(b.compare(Compare::lt, y, zero), inverse, result);
 }
 
-// scalar_math::threefry on SIMD lanes.
+// random_bits::threefry on SIMD lanes.
 Value threefry(IrBuilder& b, Value key, Value counter) {
   const auto high = [&](Value v) { return b.convert(b.shift_right_logical(v, 32), DType::u32); };
   const auto low = [&](Value v) { return b.convert(v, DType::u32); };
   const auto number = [&](std::uint32_t n) { return b.integer(DType::u32, n, key.simd_lanes); };
   Value keys[3] = {high(key), low(key), {}};
-  keys[2] = b.bit_xor(b.bit_xor(keys[0], keys[1]), number(scalar_math::threefry_parity));
+  keys[2] = b.bit_xor(b.bit_xor(keys[0], keys[1]), number(random_bits::parity));
   Value x = b.add(high(counter), keys[0]), y = b.add(low(counter), keys[1]);
   for (std::uint32_t block = 0; block < 5; ++block) {
-    for (const int turn : scalar_math::threefry_turns[block % 2]) {
+    for (const int turn : random_bits::turns[block % 2]) {
       x = b.add(x, y);
       y = b.bit_or(b.shift_left(y, turn), b.shift_right_logical(y, 32 - turn));
       y = b.bit_xor(y, x);

@@ -11,7 +11,6 @@ namespace vt::detail {
 
 namespace element_epilogues {
 
-// At which index the nest reads the buffer; −1: at several, or under a mask.
 IndexId read_of(const Nest& nest, int buffer) {
   IndexId read = -1;
   for (const NestValue& v : nest.values) {
@@ -29,7 +28,6 @@ bool lies_with(const Nest& nest, IndexId index, int loop, bool may_stay) {
          !nest.indices.loop_inside_division(index, loop);
 }
 
-// All loops of its only stage; others that the nest lists were joined with these.
 SmallVec<int, 6> loops_of(const Nest& nest) {
   SmallVec<int, 6> loops = nest.shared;
   loops.append(nest.stages[0].loops.begin(), nest.stages[0].loops.end());

@@ -71,14 +71,15 @@ bool is_scalar_body(const GraphBody& body) {
   return body.equations.size() <= static_cast<std::size_t>(most_fused_weight / 4);
 }
 
-// Scans that are carried SIMD lane by SIMD lane instead of iteration by iteration; see build_scan.
+// Scans that are carried SIMD lane by SIMD lane instead of iteration by iteration; see
+// nest_scans.cpp.
 bool runs_one_by_one(const GraphBody& graph, const Equation& e) {
   if (e.op == Op::reduce || e.op == Op::cumlogsumexp) return true;
   const DType d = graph.aval(e.inputs[0]).dtype;
   return (e.op == Op::cumprod && is_float(d)) || (e.op == Op::cumsum && d == DType::f64);
 }
 
-// Loop nests hold these; everything else is a step of its own.
+// Updates that write a small part of their operand.
 bool writes_window(const GraphBody& graph, const Equation& e) {
   if (is_scatter(e.op)) return true;
   constexpr std::int64_t few = 4;  // one in so many
@@ -87,6 +88,7 @@ bool writes_window(const GraphBody& graph, const Equation& e) {
              few * std::max<std::int64_t>(graph.aval(e.inputs[1]).elements(), 1);
 }
 
+// Loop nests hold these; everything else is a step of its own.
 bool can_fuse(const GraphBody& graph, const Equation& e) {
   switch (family_of(e.op)) {
     case Family::unary:
@@ -229,6 +231,66 @@ bool FusionPlanner::is_made_beside(Var v, Var written) {
          all_of(e.inputs, [&](Var o) { return is_made_beside(o, written); });
 }
 
+/// Is operand `k` of `e`, of this cost, laid out in memory, as it is computed again too often
+/// otherwise?
+bool FusionPlanner::is_stored_for(const Equation& e, bool is_reduction, std::size_t k,
+                                  int cost) const {
+  const Var o = e.inputs[k];
+  if (cost > most_fused_weight) return true;
+  switch (e.op) {
+    case Op::dot_general:
+      if (cost > 2 && !fusion_costs::is_inner_product(graph_, e)) return true;
+      break;
+    case Op::gather:
+      if (k == 0 && cost > 2 && !takes_parts(o)) return true;
+      if (k == 1 && cost > fusion_costs::worth_storing_before_growth) return true;
+      break;
+    case Op::windows:
+      // Windows that overlap, or are looked at twice, read the same elements again; they themselves
+      // are never laid out.
+      if (cost > fusion_costs::worth_storing &&
+          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() ||
+           uses_[e.outputs[0]].size() > 1))
+        return true;
+      break;
+    case Op::broadcast_in_dim:
+      if (is_stored_for_broadcast(e, cost)) return true;
+      break;
+    default: break;
+  }
+  return is_reduction && cost > fusion_costs::worth_storing_before_growth &&
+         runs_one_by_one(graph_, e);
+}
+
+bool FusionPlanner::is_stored_for_broadcast(const Equation& e, int cost) const {
+  const Aval &from = graph_.aval(e.inputs[0]), &to = graph_.aval(e.outputs[0]);
+  if (from.elements() <= 1 || to.elements() <= from.elements()) return false;
+  const BroadcastParams& p = e.as<BroadcastParams>();
+  // its value stays the same in the inner loops, so it is computed outside them
+  bool leading = true, dilated = false;
+  Shape own = Shape::filled(p.shape.rank(), 1);
+  for (std::size_t a = 0; a < p.axes.size(); ++a) own[p.axes[a]] = from.shape[a];
+  for (std::size_t a = 0; a < own.size(); ++a) {
+    leading = leading && (own[a] == 1 || !dilated);
+    dilated = dilated || own[a] != p.shape[a];
+  }
+  // … unless those inner loops are a few elements, and a sum goes along another axis.
+  const std::int64_t times = to.elements() / from.elements();
+  leading =
+      leading && !(times <= fusion_costs::few_elements && is_reduced_along(e.outputs[0], own, 0));
+  // A single number each time, next to few elements: what outweighs those goes faster in vectors of
+  // its own.
+  if (from.elements() >= fusion_costs::enough_for_vectors && cost >= fusion_costs::worth_vectors &&
+      cost > 4 * times)
+    return true;
+  // Otherwise it is computed again for each element, or stored by a kernel of its own.
+  return !leading && (cost >= fusion_costs::worth_storing_before_growth ||
+                      (cost >= fusion_costs::worth_storing &&
+                       cost * (to.elements() >> 10) >= fusion_costs::worth_a_kernel) ||
+                      // What is laid out along short axes first (split_short_axes).
+                      graph_.equations[source.definition[e.inputs[0]]].op == Op::broadcast_in_dim);
+}
+
 void FusionPlanner::mark_stored() {
   again.assign(graph_.avals.size(), 0);
   for (Var v : graph_.outputs) {
@@ -259,53 +321,10 @@ void FusionPlanner::mark_stored() {
       const Var o = e.inputs[k];
       if (source.stored[o] || source.definition[o] < 0) continue;
       const int c = cost(o);
-      bool store = c > most_fused_weight;
-      if ((e.op == Op::dot_general && !fusion_costs::is_inner_product(graph_, e)) ||
-          (e.op == Op::gather && k == 0 && !takes_parts(o)))
-        store = store || c > 2;
-      if (reduction_[i] && runs_one_by_one(graph_, e))
-        store = store || c > fusion_costs::worth_storing_before_growth;
-      if (e.op == Op::gather && k == 1)
-        store = store || c > fusion_costs::worth_storing_before_growth;
-      // Windows that overlap, or are looked at twice, read the same elements again; they themselves
-      // are never laid out.
-      if (e.op == Op::windows &&
-          (graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements() ||
-           uses_[e.outputs[0]].size() > 1))
-        store = store || c > fusion_costs::worth_storing;
-      if (e.op == Op::broadcast_in_dim && graph_.aval(o).elements() > 1 &&
-          graph_.aval(e.outputs[0]).elements() > graph_.aval(o).elements()) {
-        const BroadcastParams& p = e.as<BroadcastParams>();
-        // its value stays the same in the inner loops, so it is computed outside them
-        bool leading = true, dilated = false;
-        Shape own = Shape::filled(p.shape.rank(), 1);
-        for (std::size_t a = 0; a < p.axes.size(); ++a) own[p.axes[a]] = graph_.aval(o).shape[a];
-        for (std::size_t a = 0; a < own.size(); ++a) {
-          leading = leading && (own[a] == 1 || !dilated);
-          dilated = dilated || own[a] != p.shape[a];
-        }
-        // … unless those inner loops are a few elements, and a sum goes along another axis.
-        const std::int64_t times = graph_.aval(e.outputs[0]).elements() / graph_.aval(o).elements();
-        leading = leading &&
-                  !(times <= fusion_costs::few_elements && is_reduced_along(e.outputs[0], own, 0));
-        // Otherwise it is computed again for each element, or stored by a kernel of its own.
-        const bool much =
-            c >= fusion_costs::worth_storing &&
-            c * (graph_.aval(e.outputs[0]).elements() >> 10) >= fusion_costs::worth_a_kernel;
-        store = store || (!leading && (c >= fusion_costs::worth_storing_before_growth || much));
-        // What is laid out along short axes first (split_short_axes).
-        const int d = source.definition[o];
-        store = store || (!leading && graph_.equations[d].op == Op::broadcast_in_dim);
-        // … but as a single number each time, next to few elements: what outweighs those goes
-        // faster in vectors of its own.
-        store = store || (graph_.aval(o).elements() >= fusion_costs::enough_for_vectors &&
-                          c >= fusion_costs::worth_vectors && c > 4 * times);
-      }
-      if (store) {
-        again[base_of(o)] = c;
-        mark(o);
-        cost_[o] = 1;
-      }
+      if (!is_stored_for(e, reduction_[i], k, c)) continue;
+      again[base_of(o)] = c;
+      mark(o);
+      cost_[o] = 1;
     }
     if (e.op == Op::concatenate) {
       int sum = 0;
@@ -482,141 +501,152 @@ void FusionPlanner::walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<
   for (Var o : e.inputs) walk(o, false, {}, reads, false);
 }
 
+namespace fusion_groups {
+
+SmallVec<int, 6> all_axes(int rank) {
+  SmallVec<int, 6> axes;
+  for (int a = 0; a < rank; ++a) axes.push_back(a);
+  return axes;
+}
+
+}  // namespace fusion_groups
+
+int FusionPlanner::add_group(FusionGroup g) {
+  const int id = static_cast<int>(groups.size());
+  for (Var v : g.defines) definer_[v] = id;
+  groups.push_back(std::move(g));
+  return id;
+}
+
+/// A kernel that stores one value, or a part of a concatenation.
+void FusionPlanner::add_elementwise(FusionRoot root) {
+  FusionGroup g;
+  g.domain = graph_.aval(root.value).shape;
+  FusionStage stage;
+  stage.full.push_back(root);
+  walked_.clear();
+  // A part of a concatenation that is stored itself is read; anything else is computed by this
+  // group.
+  const bool copies = root.axis >= 0 && source.stored[root.value];
+  walk(root.value, true, fusion_groups::all_axes(g.domain.rank()), stage.full_reads, !copies);
+  g.stages.push_back(std::move(stage));
+  g.weight = std::max(cost_[root.value], 1);
+  const int d = source.definition[root.value];
+  if (d >= 0 && !copies) {
+    g.weight = op_weight(graph_.equations[d].op, graph_.aval(root.value).dtype);
+    for (Var o : graph_.equations[d].inputs) g.weight += cost(o);
+  }
+  (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
+  const int id = add_group(std::move(g));
+  if (root.axis < 0) place_[root.value] = {id, 0, PlaceInGroup::Kind::full};
+}
+
+/// An equation that is a step of its own.
+void FusionPlanner::add_step(int equation, int& last_effect) {
+  const Equation& e = graph_.equations[equation];
+  FusionGroup g;
+  g.equation = equation;
+  FusionStage stage;
+  for (Var o : e.inputs) stage.full_reads.push_back({source.storage[o], false, {}});
+  g.stages.push_back(std::move(stage));
+  for (Var v : e.outputs) g.defines.push_back(v);
+  const int id = add_group(std::move(g));
+  if (!has_effect(e)) return;
+  groups[id].before = last_effect;
+  if (last_effect >= 0) groups[last_effect].after = id;
+  last_effect = id;
+}
+
+void FusionPlanner::add_reduction(int equation) {
+  const Equation& e = graph_.equations[equation];
+  const Var out = e.outputs[0];
+  FusionGroup g;
+  FusionStage stage;
+  g.has_reductions = true;
+  stage.reductions.push_back(equation);
+  walked_.clear();
+  const auto reduce = [&](std::int64_t extent) {
+    g.reduced.push_back(g.domain.rank());
+    g.domain.push_back(extent);
+  };
+  if (e.op == Op::dot_general) {
+    const DotParams& p = e.as<DotParams>();
+    g.domain = graph_.aval(out).shape;
+    for (int axis : p.lhs_contract) reduce(graph_.aval(e.inputs[0]).shape[axis]);
+    for (Var o : e.inputs) walk(o, false, {}, stage.full_reads, false);
+    g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
+  } else if (e.op == Op::overlap_add) {
+    const WindowParams& p = e.as<WindowParams>();
+    g.domain = graph_.aval(out).shape;
+    for (std::int64_t iterations : overlap_iterations(p)) reduce(iterations);
+    walk(e.inputs[0], false, {}, stage.full_reads, false);
+    g.weight = 2 + 4 * static_cast<int>(p.axes.size()) + cost(e.inputs[0]);
+    g.slides = true;
+  } else {
+    g.domain = graph_.aval(e.inputs[0]).shape;
+    g.lone = runs_one_by_one(graph_, e);
+    g.weight = 2;
+    if (e.op == Op::argmax || e.op == Op::argmin) {
+      g.reduced = Axes(e.as<ArgParams>().axis);
+      g.direction = 1;  // the first of equals wins
+    } else if (e.op == Op::reduce) {
+      g.reduced = e.as<ReduceParams>().axes;
+      g.direction = 1;
+      g.weight += static_cast<int>(e.as<ReduceParams>().body->equations.size());
+    } else if (family_of(e.op) == Family::cumulative) {
+      g.reduced = Axes(e.as<CumulativeParams>().axis);
+      g.direction = e.as<CumulativeParams>().reverse ? -1 : 1;
+    } else {
+      g.reduced = e.as<AxesParams>().axes;
+    }
+    for (Var o : e.inputs) {
+      // Operands at every point; what a user's reduction starts from is one number.
+      walk(o, true, fusion_groups::all_axes(graph_.aval(o).shape.rank()), stage.full_reads, false);
+      g.slides = g.slides || reads_windows(o);
+      g.weight += cost(o);
+    }
+  }
+  g.stages.push_back(std::move(stage));
+  for (Var v : e.outputs) g.defines.push_back(v);
+  const int id = add_group(std::move(g));
+  for (Var v : e.outputs) place_[v] = {id, 0, place_kind(e)};
+}
+
+/// A concatenation that is stored part by part.
+void FusionPlanner::add_parts(int equation) {
+  const Equation& e = graph_.equations[equation];
+  const Var out = e.outputs[0];
+  const int axis = e.as<AxisParams>().axis;
+  const bool is_interleaved = interleaved(e), of_many = e.inputs.size() > fusion_costs::many_parts;
+  std::int64_t offset = 0;
+  FusionGroup join;
+  join.equation = equation;
+  join.joins = true;
+  for (Var o : e.inputs) {
+    if (graph_.aval(o).elements() > 0) {
+      join.parts.push_back(static_cast<int>(groups.size()));
+      add_elementwise({is_interleaved ? without_last_axis(o) : o, out, axis, offset, of_many});
+    }
+    offset += graph_.aval(o).shape[axis];
+  }
+  join.defines.push_back(out);
+  add_group(std::move(join));
+}
+
 void FusionPlanner::make_groups() {
-  const auto all_axes = [](int rank) {
-    SmallVec<int, 6> axes;
-    for (int a = 0; a < rank; ++a) axes.push_back(a);
-    return axes;
-  };
-  const auto add_elementwise = [&](FusionRoot root, const Shape& domain) {
-    FusionGroup g;
-    g.domain = domain;
-    FusionStage stage;
-    stage.full.push_back(root);
-    walked_.clear();
-    // A part of a concatenation that is stored itself is read; anything else is computed by this
-    // group.
-    const bool copies = root.axis >= 0 && source.stored[root.value];
-    walk(root.value, true, all_axes(domain.rank()), stage.full_reads, !copies);
-    g.stages.push_back(std::move(stage));
-    g.weight = std::max(cost_[root.value], 1);
-    const int d = source.definition[root.value];
-    if (d >= 0 && !copies) {
-      g.weight = op_weight(graph_.equations[d].op, graph_.aval(root.value).dtype);
-      for (Var o : graph_.equations[d].inputs) g.weight += cost(o);
-    }
-    (root.axis < 0 ? g.defines : g.parts_of).push_back(root.target);
-    groups.push_back(std::move(g));
-    const int id = static_cast<int>(groups.size() - 1);
-    if (root.axis >= 0) return;
-    definer_[root.target] = id;
-    place_[root.value] = {id, 0, PlaceInGroup::Kind::full};
-  };
   int last_effect = -1;
-  for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
+  for (int i = 0; i < static_cast<int>(graph_.equations.size()); ++i) {
     const Equation& e = graph_.equations[i];
-    if (!inlined_[i] && !reduction_[i]) {
-      FusionGroup g;
-      g.equation = static_cast<int>(i);
-      FusionStage stage;
-      for (Var o : e.inputs) stage.full_reads.push_back({source.storage[o], false, {}});
-      g.stages.push_back(std::move(stage));
-      for (Var v : e.outputs) g.defines.push_back(v);
-      groups.push_back(std::move(g));
-      const int id = static_cast<int>(groups.size() - 1);
-      for (Var v : e.outputs) definer_[v] = id;
-      if (has_effect(e)) {
-        groups.back().before = last_effect;
-        if (last_effect >= 0) groups[last_effect].after = id;
-        last_effect = id;
-      }
-      continue;
-    }
-    const Var out = e.outputs[0];
     if (reduction_[i]) {
-      FusionGroup g;
-      FusionStage stage;
-      g.has_reductions = true;
-      stage.reductions.push_back(static_cast<int>(i));
-      walked_.clear();
-      if (e.op == Op::dot_general) {
-        const DotParams& p = e.as<DotParams>();
-        const Shape& lhs = graph_.aval(e.inputs[0]).shape;
-        g.domain = graph_.aval(out).shape;
-        for (std::size_t k = 0; k < p.lhs_contract.size(); ++k) {
-          g.reduced.push_back(g.domain.rank());
-          g.domain.push_back(lhs[p.lhs_contract[k]]);
-        }
-        for (Var o : e.inputs) walk(o, false, {}, stage.full_reads, false);
-        g.weight = 2 + cost(e.inputs[0]) + cost(e.inputs[1]);
-      } else if (e.op == Op::overlap_add) {
-        const WindowParams& p = e.as<WindowParams>();
-        g.domain = graph_.aval(out).shape;
-        for (std::int64_t iterations : overlap_iterations(p)) {
-          g.reduced.push_back(g.domain.rank());
-          g.domain.push_back(iterations);
-        }
-        walk(e.inputs[0], false, {}, stage.full_reads, false);
-        g.weight = 2 + 4 * static_cast<int>(p.axes.size()) + cost(e.inputs[0]);
-        g.slides = true;
-      } else {
-        g.domain = graph_.aval(e.inputs[0]).shape;
-        g.lone = runs_one_by_one(graph_, e);
-        g.weight = 2;
-        if (e.op == Op::argmax || e.op == Op::argmin) {
-          g.reduced = Axes(e.as<ArgParams>().axis);
-          g.direction = 1;  // the first of equals wins
-        } else if (e.op == Op::reduce) {
-          g.reduced = e.as<ReduceParams>().axes;
-          g.direction = 1;
-          g.weight += static_cast<int>(e.as<ReduceParams>().body->equations.size());
-        } else if (family_of(e.op) == Family::cumulative) {
-          g.reduced = Axes(e.as<CumulativeParams>().axis);
-          g.direction = e.as<CumulativeParams>().reverse ? -1 : 1;
-        } else {
-          g.reduced = e.as<AxesParams>().axes;
-        }
-        for (Var o : e.inputs) {
-          // Operands at every point; what a user's reduction starts from is one number.
-          walk(o, true, all_axes(graph_.aval(o).shape.rank()), stage.full_reads, false);
-          g.slides = g.slides || reads_windows(o);
-          g.weight += cost(o);
-        }
-      }
-      g.stages.push_back(std::move(stage));
-      for (Var v : e.outputs) g.defines.push_back(v);
-      groups.push_back(std::move(g));
-      const int id = static_cast<int>(groups.size() - 1);
-      for (Var v : e.outputs) {
-        definer_[v] = id;
-        place_[v] = {id, 0, place_kind(e)};
-      }
-      continue;
+      add_reduction(i);
+    } else if (!inlined_[i]) {
+      add_step(i, last_effect);
+    } else if (const Var out = e.outputs[0]; source.stored[out] && base_of(out) == out &&
+                                             graph_.aval(out).elements() != 0 &&
+                                             e.op != Op::constant) {
+      if (pieces_[i]) add_parts(i);
+      else add_elementwise({out, out, -1, 0});
     }
-    if (!source.stored[out] || base_of(out) != out || graph_.aval(out).elements() == 0) continue;
-    if (e.op == Op::constant) continue;
-    if (pieces_[i]) {
-      const int axis = e.as<AxisParams>().axis;
-      const bool is_interleaved = interleaved(e),
-                 of_many = e.inputs.size() > fusion_costs::many_parts;
-      std::int64_t offset = 0;
-      FusionGroup join;
-      join.equation = static_cast<int>(i);
-      join.joins = true;
-      for (Var o : e.inputs) {
-        const Var part = is_interleaved ? without_last_axis(o) : o;
-        if (graph_.aval(o).elements() > 0) {
-          join.parts.push_back(static_cast<int>(groups.size()));
-          add_elementwise({part, out, axis, offset, of_many}, graph_.aval(part).shape);
-        }
-        offset += graph_.aval(o).shape[axis];
-      }
-      join.defines.push_back(out);
-      groups.push_back(std::move(join));
-      definer_[out] = static_cast<int>(groups.size() - 1);
-      continue;
-    }
-    add_elementwise({out, out, -1, 0}, graph_.aval(out).shape);
   }
   leader_.resize(groups.size());
   std::iota(leader_.begin(), leader_.end(), 0);

@@ -93,7 +93,14 @@ class FusionPlanner {
   Var without_last_axis(Var v) const;
   /// Are windows taken where v is computed on the spot?
   bool reads_windows(Var v);
+  bool is_stored_for(const Equation&, bool is_reduction, std::size_t operand, int cost) const;
+  bool is_stored_for_broadcast(const Equation&, int cost) const;
   void make_groups();
+  int add_group(FusionGroup);
+  void add_elementwise(FusionRoot);
+  void add_step(int equation, int& last_effect);
+  void add_reduction(int equation);
+  void add_parts(int equation);
   void walk(Var v, bool regular, const SmallVec<int, 6>& axes, Vec<FusionRead>& reads, bool root);
   void merge_all();
   bool try_merge(int producer, int consumer);

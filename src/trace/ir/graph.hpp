@@ -116,7 +116,7 @@ GraphBody simplify(const GraphBody&, SimplifyFor = SimplifyFor::transforming);
 /// Derivatives of each would be computed apart, which no later pass could put together again.
 GraphBody without_repeats(GraphBody);
 
-/// Structural hash and equality (Where left out), for caches.
+/// Structural hash and equality (call sites left out), for caches.
 std::size_t hash_of(const GraphBody&);
 bool equal(const GraphBody&, const GraphBody&);
 

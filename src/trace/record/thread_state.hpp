@@ -1,5 +1,5 @@
-// The one piece of thread-local state: the stack of open recording scopes, and the line that passes
-// give to the ops they emit.
+// What recording on a thread goes by: the stack of open scopes, and the line that passes give to
+// the ops they emit.
 #pragma once
 
 #include <limits>

@@ -71,7 +71,8 @@ Var of_broadcast(Pass& p, const Candidate& c, const Axes& axes, const Equation& 
     if (p.shape(inner)[k] == shape[places[k]]) own.push_back(places[k]);
   }
   for (int axis : axes)
-    if (!own.contains(axis) && shape[axis] != 1 && !reduction_facts[c.op].idempotent) return Pass::none;
+    if (!own.contains(axis) && shape[axis] != 1 && !reduction_facts[c.op].idempotent)
+      return Pass::none;
   Axes kept;  // of the result
   for (int place : places) {
     if (axes.contains(place)) continue;

@@ -203,7 +203,6 @@ class Sorter {
            static_cast<std::size_t>(tile.to + c) * size_of(s_.dtypes[k]);
   }
 
-  /// False if elements cannot be made from their keys again.
   template <class Key>
   bool sort_values(Tile& tile) const {
     const DType dtype = s_.dtypes[0];

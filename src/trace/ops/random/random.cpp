@@ -14,7 +14,6 @@ Tensor hashed(const Tensor& key, const Tensor& counter, CallSite where) {
   return emit(Op::threefry, {}, {key, counter}, where);
 }
 
-/// The hash of every element's number, u64.
 Tensor words(const Draw& d, const Shape& shape) {
   d.want_shape(shape);
   const Tensor number =
@@ -120,7 +119,6 @@ double least_normal(DType d) {
                   : static_cast<double>(std::numeric_limits<float>::min());
 }
 
-/// (0, 1): for functions with a pole at 0.
 Tensor open_unit(const Draw& d, const Shape& shape, DType dtype) {
   return between(d, shape, least_normal(dtype), 1.0, dtype);
 }

@@ -118,8 +118,6 @@ std::vector<Tensor> step(const ReversedLoop& l, std::span<const Tensor> carry,
   return replay(*l.params().body, joined({carry, rest}));
 }
 
-/// (carry…, rest…) → (last carry…, kept states…, how many they are, the iterations from one to the
-/// next, number of iterations).
 std::vector<Tensor> forward(const ReversedLoop& l, std::span<const Tensor> x) {
   const std::size_t n = l.carries();
   const std::span<const Tensor> init = x.first(n), rest = x.subspan(n);

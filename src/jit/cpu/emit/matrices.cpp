@@ -189,7 +189,7 @@ class MatrixEmitter : Frame {
     const Value next =
         b_.offset(array, d_, b_.mul(b_.add(first_, b_.index(simd_lanes_)), b_.index(elements)));
     for (std::int64_t i = lines * done / n_; i < lines * until / n_; ++i)
-      b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), false, false);
+      b_.fetch_ahead(b_.offset_bytes(next, b_.index(i * line)), {.near = false});
   }
 
   // Row k exchanged with the row that has the largest element of column k, in each SIMD lane its
@@ -331,7 +331,11 @@ class MatrixEmitter : Frame {
   }
 
   // x ← op(a)⁻¹ x for a triangle of a.
-  void triangle(SimdMatrix& a, SimdMatrix& x, bool lower, bool transposed, bool unit) {
+  struct Triangle {
+    bool lower = false, transposed = false, unit = false;
+  };
+  void triangle(SimdMatrix& a, SimdMatrix& x, Triangle t) {
+    const auto [lower, transposed, unit] = t;
     const bool forward = lower != transposed;
     for (std::int64_t step = 0; step < n_; ++step) {
       const std::int64_t k = forward ? step : n_ - 1 - step;
@@ -343,7 +347,7 @@ class MatrixEmitter : Frame {
         if (!unit) x.set(k, c, row.back());
       }
       x.for_rows(forward ? k + 1 : 0, forward ? n_ : k, [&](At i) {
-        const Value factor = transposed ? a.get(k, i) : a.get(i, k);
+        const Value factor = t.transposed ? a.get(k, i) : a.get(i, k);
         for (std::int64_t c = 0; c < s_.columns; ++c)
           x.set(i, c, less(x.get(i, c), factor, row[c]));
       });
@@ -355,7 +359,7 @@ class MatrixEmitter : Frame {
     SimdMatrix a = matrix(n_, n_, registers), x = matrix(n_, s_.columns, registers);
     a.load(in_[0], first_);
     x.load(in_[1], first_);
-    triangle(a, x, s_.lower, s_.transposed, s_.unit_diagonal);
+    triangle(a, x, {s_.lower, s_.transposed, s_.unit_diagonal});
     x.store(out_[0], first_);
   }
 
@@ -390,14 +394,14 @@ class MatrixEmitter : Frame {
             i, c,
             simd_lanes_ == 1 ? b_.load(b_.offset(in_[3], d_, at), d_) : b_.gather(in_[3], d_, at));
       });
-      triangle(a, x, true, false, true);
-      triangle(a, x, false, false, false);
+      triangle(a, x, {.lower = true, .unit = true});
+      triangle(a, x, {});
       x.store(out_[0], first_);
       return;
     }
     x.load(in_[3], first_);
-    triangle(a, x, false, true, false);
-    triangle(a, x, true, true, true);
+    triangle(a, x, {.transposed = true});
+    triangle(a, x, {.lower = true, .transposed = true, .unit = true});
     // What no row number names is 0.
     SimdMatrix zero = matrix(n_, s_.columns, registers);
     for (std::int64_t i = 0; i < n_; ++i)

@@ -403,7 +403,7 @@ Value ValueEmitter::row_of(const NestStore& s, int simd_lane) {
 }
 
 void ValueEmitter::fetch_row(int value, int simd_lane, std::int64_t further, bool near) {
-  b_.fetch_ahead(row_pointer(value, simd_lane, further), false, near);
+  b_.fetch_ahead(row_pointer(value, simd_lane, further), {.near = near});
 }
 
 void ValueEmitter::fetch_iteration(int value, int loop) {
@@ -416,7 +416,7 @@ void ValueEmitter::fetch_iteration(int value, int loop) {
   if (further == 0 || !step.regular || step.step != 1) return;
   b_.fetch_ahead(b_.offset(pointer(v.buffer), v.dtype,
                            b_.add(scalar_index(v.index, false), b_.index(further))),
-                 false, false);
+                 {.near = false});
 }
 
 // Buffers start at multiples of 64 bytes and vectors at multiples of their length, so only the

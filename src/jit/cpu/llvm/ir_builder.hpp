@@ -216,7 +216,11 @@ class IrBuilder {
   /// Asks for the cache line there; any address will do.
   /// A hint that the cache line of any address will be used soon. `near`: into the first-level
   /// cache, else the second.
-  void fetch_ahead(Value pointer, bool write = false, bool near = true);
+  struct Fetch {
+    bool write = false;
+    bool near = true;  ///< into the first cache; else into the second
+  };
+  void fetch_ahead(Value pointer, Fetch);
   /// Lanes whose mask bit is off are not touched; they read as 0.
   Value load_masked(Value pointer, DType d, Value mask);
   void store_masked(Value pointer, Value x, Value mask);

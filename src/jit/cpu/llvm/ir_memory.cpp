@@ -132,10 +132,10 @@ void IrBuilder::order_streaming_stores() {
   llvm_.BuildFence(builder_, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
 }
 
-void IrBuilder::fetch_ahead(Value pointer, bool write, bool near) {
+void IrBuilder::fetch_ahead(Value pointer, Fetch f) {
   const auto number = [&](unsigned long long n) { return llvm_.ConstInt(int_type(32), n, 0); };
   intrinsic("llvm.prefetch", {pointer_type_},
-            {pointer.ref, number(write ? 1 : 0), number(near ? 3 : 2), number(1)});
+            {pointer.ref, number(f.write ? 1 : 0), number(f.near ? 3 : 2), number(1)});
 }
 
 Value IrBuilder::load_masked(Value pointer, DType d, Value mask) {

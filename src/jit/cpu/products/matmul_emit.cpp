@@ -190,7 +190,8 @@ class DirectProduct {
         [&](int v, Value k) {
           if (v == 0)
             for (const Stream& x : streams)
-              b_.fetch_ahead(b_.offset_bytes(x.next, b_.mul(k, b_.index(x.step))), x.write, false);
+              b_.fetch_ahead(b_.offset_bytes(x.next, b_.mul(k, b_.index(x.step))),
+                             {x.write, false});
           const Value at =
               b_.offset(b_.offset(b, s_.b_dtype, b_.mul(k, b_.index(s_.b_row))), s_.b_dtype,
                         b_.index(static_cast<std::int64_t>(v) * simd_lanes));

@@ -126,8 +126,7 @@ class Packer {
     for (int i = 0; i < s_.group; ++i) {
       const Value row = b_.offset(at, s_.from, b_.mul(step, b_.index(i)));
       rows.push_back(mask ? b_.load_masked(row, bits, mask) : b_.load(row, bits, simd_lanes_));
-      b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))),
-                     false, true);
+      b_.fetch_ahead(b_.offset(row, s_.from, b_.mul(k_step_, b_.index(rows_ahead / s_.group))), {});
     }
     if (s_.group == 4)
       rows = {b_.concat_simd_lanes(rows[0], rows[1]), b_.concat_simd_lanes(rows[2], rows[3])};
@@ -162,7 +161,7 @@ class Packer {
   void one_k(int line, Value k, bool full) {
     const Value mask = mask_of(line, full), at = source(line, k);
     if (s_.lines_adjacent && !s_.k_adjacent)
-      b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), false, true);
+      b_.fetch_ahead(source(line, b_.add(k, b_.index(rows_ahead))), {});
     const Value x = s_.lines_adjacent ? b_.load_strided(at, s_.from, simd_lanes_, 1, mask)
                                       : b_.load_strided(at, s_.from, simd_lanes_, line_step_, mask);
     put(line, k, b_.convert(x, s_.to), full);

@@ -87,7 +87,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
   // is through.
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < shape.vectors; ++v)
-      b.fetch_ahead(at(sums, sums_row, sum, r, v), true, true);
+      b.fetch_ahead(at(sums, sums_row, sum, r, v), {.write = true});
   // Bytes of a are 128 too many: a row of such bytes more tells what that makes.
   const bool shifted = shape.group == 4;
   TileShape tile = shape;
@@ -103,7 +103,7 @@ void emit_packed_tile(IrBuilder& b, const std::string& name, DType sum, DType re
             factors);
       },
       [&](int v, Value k) {
-        if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), false, false);
+        if (v == 0) b.fetch_ahead(b.offset_bytes(soon, b.mul(k, soon_step)), {.near = false});
         return b.load(b.offset(b.offset(panel, sum, b.mul(k, b.index(shape.columns()))), sum,
                                b.index(v * shape.simd_lanes)),
                       factors, shape.simd_lanes, vector_bytes);

@@ -122,6 +122,19 @@ struct FunctionCache::State {
   [[noreturn]] void refuse(ErrorKind error, const std::string& what, CallSite where) const {
     fail(error, formatted("{}: {} {}", kind, name, what), user_line(where));
   }
+  std::string key_of(std::span<const Tensor> arguments, const StaticKey&, CallSite where) const;
+  /// The recording for these arguments, if it is there.
+  named_functions::EntryRef found(const std::string& key);
+  named_functions::EntryRef recorded(std::span<const Tensor> arguments, const StaticKey&,
+                                     const std::string& key, FlatFunctionRef f,
+                                     FunctionRef<std::shared_ptr<void>()> keep, CallSite where);
+  /// Throws `e` again, or says of which recursion it is that its arguments grow.
+  [[noreturn]] void refuse_growth(const Error& e, const FunctionRecording&,
+                                  const named_functions::Entry&) const;
+  /// Of a recording in which the function calls itself: is it what the calls in it took it for? If
+  /// not, they take it for what it is now.
+  bool is_settled(Recorded&, const named_functions::Entry& made, bool lanes_of_one,
+                  FunctionRecording&, CallSite where) const;
 };
 
 FunctionCache::FunctionCache(std::string name, const char* kind, std::optional<int> max_depth,
@@ -214,6 +227,191 @@ bool is_as_assumed(const Recorded& r, const Vec<OwnState>& states,
 
 }  // namespace named_functions
 
+std::string FunctionCache::State::key_of(std::span<const Tensor> arguments,
+                                         const StaticKey& static_key, CallSite where) const {
+  std::string key = static_key.bytes;
+  key += thread_state().assume_finite ? 'f' : ' ';
+  key += thread_state().default_dtype == f64 ? 'w' : ' ';
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].defined())
+      fail(ErrorKind::value,
+           formatted("{}: argument leaf {} of {} is an empty Tensor", kind, i, name), where);
+    named_functions::append_aval(key, aval_of(arguments[i]));
+  }
+  return key;
+}
+
+named_functions::EntryRef FunctionCache::State::found(const std::string& key) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const named_functions::EntryRef* const entry = entries.find(key)) return last = *entry;
+  }
+  ThreadState& state = thread_state();
+  for (std::size_t k = 0; k < state.functions.size(); ++k)
+    for (const auto& [owner, entry] : state.functions[k]->inner)
+      if (owner.first == this && owner.second == key) {
+        for (std::size_t j = k; j < state.functions.size(); ++j)
+          state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
+        state.lowest_reference = std::min(state.lowest_reference, k);
+        return entry;
+      }
+  return nullptr;
+}
+
+void FunctionCache::State::refuse_growth(const Error& e, const FunctionRecording& recording,
+                                         const named_functions::Entry& entry) const {
+  // Shapes that grow end in one that is too large for anything.
+  constexpr std::int64_t huge = 1 << 20;
+  constexpr std::size_t few = 3;
+  const std::size_t calls = named_functions::growing_calls(this);
+  if (e.kind() != ErrorKind::shape || recording.told || recording.elements < huge || calls < few)
+    throw;
+  for (FunctionRecording* around : thread_state().functions) around->told = true;
+  const Aval& largest =
+      *std::max_element(entry.arguments.begin(), entry.arguments.end(),
+                        [](auto& x, auto& y) { return x.elements() < y.elements(); });
+  fail(ErrorKind::transform,
+       formatted("{}: {} calls itself with arguments of larger shapes each time, and each shape is "
+                 "recorded anew, which has no end; keep the shapes the same. {} calls deep, with "
+                 "{}, {}",
+                 kind, name, calls, largest.str(), e.what()),
+       {});
+}
+
+bool FunctionCache::State::is_settled(Recorded& r, const named_functions::Entry& made,
+                                      bool lanes_of_one, FunctionRecording& recording,
+                                      CallSite where) const {
+  close_values(r);  // those made inside are others in each recording
+  if (lanes_of_one)
+    refuse(ErrorKind::transform,
+           "calls itself, so that the lanes of a named axis cannot meet in it", where);
+  for (const OwnState& s : made.states)
+    if (s.updated)
+      refuse(ErrorKind::transform,
+             formatted("calls itself, so that it may not update {}; return the value instead",
+                       s.variable->name),
+             s.where);
+  if (named_functions::is_as_assumed(r, made.states, recording)) return true;
+  named_functions::Entry& assumed = recording.assumed;
+  if (!assumed.recursive.function) {
+    RecursiveFunction& function = recording.family->add(name);
+    if (max_depth) function.max_depth = *max_depth;
+    assumed.recursive.function = &function;
+  }
+  RecursiveFunction& function = *recording.family->functions[0];
+  function.outputs.clear();
+  for (Var v : r.graph.outputs) function.outputs.push_back(r.graph.aval(v));
+  function.effects = has_effects(r.graph);
+  assumed.kept = made.kept;
+  assumed.states = made.states;
+  assumed.called.captured = r.captured;
+  recording.known = true;
+  return false;
+}
+
+named_functions::EntryRef FunctionCache::State::recorded(std::span<const Tensor> arguments,
+                                                         const StaticKey& static_key,
+                                                         const std::string& key, FlatFunctionRef f,
+                                                         FunctionRef<std::shared_ptr<void>()> keep,
+                                                         CallSite where) {
+  using namespace named_functions;
+  ThreadState& state = thread_state();
+  const std::size_t depth = state.functions.size();
+  // The function's scope, and those of a branch and of what it calls in there.
+  if (const std::string fault = too_deep(3); !fault.empty())
+    refuse(ErrorKind::transform,
+           formatted("is recorded inside of {} others, nested {}; if they call themselves with "
+                     "arguments of other types each time, such a recursion has no end",
+                     depth, fault),
+           where);
+  FunctionRecording recording(this, key, arguments);
+  auto fresh = std::make_shared<Entry>();
+  fresh->static_bytes = static_key.bytes;
+  fresh->assume_finite = state.assume_finite;
+  fresh->default_dtype = state.default_dtype;
+  for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
+  const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
+  Recorded r;
+  bool lanes_of_one = false;
+  for (int iteration = 0;; ++iteration) {
+    recording.referenced = false;
+    recording.lowest = std::numeric_limits<std::size_t>::max();
+    recording.inner.clear();
+    fresh->states.clear();
+    const OuterAxes axes;
+    try {
+      r = record(with_states(flat, fresh->states), fresh->arguments,
+                 {.kind = ScopeKind::branch, .transform = kind, .stateful = true});
+    } catch (const UnknownResult& u) {
+      if (u.recording != depth) throw;
+      refuse(ErrorKind::transform,
+             "calls itself whatever its arguments are; a branch of vt::cond must end the recursion",
+             u.where);
+    } catch (const Error& e) {
+      refuse_growth(e, recording, *fresh);
+    }
+    fresh->kept = keep();
+    lanes_of_one = axes.used();
+    if (!recording.referenced || is_settled(r, *fresh, lanes_of_one, recording, where)) break;
+    if (iteration == most_recordings)
+      refuse(ErrorKind::dtype,
+             "gives results of other types than its calls inside; convert them with astype", where);
+  }
+  fresh->called.function = called_function(name);
+  if (recording.referenced) {
+    order_captured(r, recording.assumed.called.captured);
+    RecursiveFunction& made = *recording.family->functions[0];
+    for (Var v : r.graph.inputs) made.inputs.push_back(r.graph.aval(v));
+    finish_recursive(made, std::move(r.graph));
+    fresh->called.body = made.body;
+    fresh->recursive = {&made, recording.family};
+  } else {
+    fresh->called.body = std::make_shared<const GraphBody>(std::move(r.graph));
+  }
+  fresh->called.captured = std::move(r.captured);
+  prepare_calls(fresh->called);
+  fresh->met = std::move(r.met);
+  const EntryRef entry = fresh;
+  if (recording.lowest < depth) {
+    state.functions[recording.lowest]->inner.push_back({{this, key}, entry});
+  } else if (!lanes_of_one) {  // lanes that have a name are those of one vmap
+    Vec<EntryRef> gone;        // until the lock has gone
+    const std::lock_guard lock(mutex);
+    changes.add(kind + (" " + name), "is recorded anew", arguments, static_key, where);
+    EntryRef& kept_entry = *entries.emplace(key, entry, gone);
+    if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
+    gone.push_back(std::exchange(last, entry));
+  }
+  return entry;
+}
+
+namespace named_functions {
+
+/// The call of a function that has been recorded.
+Results emit_recorded(const Entry& entry, std::span<const Tensor> arguments, CallSite where) {
+  std::vector<Tensor> with_states;
+  if (!entry.states.empty()) {
+    with_states = operands_of(arguments, entry, where);
+    arguments = with_states;
+  }
+  if (entry.recursive.function) {
+    std::vector<Tensor> operands(arguments.begin(), arguments.end());
+    operands.insert(operands.end(), entry.called.captured.begin(), entry.called.captured.end());
+    return as_results(emit_recursive(entry.recursive, operands, where));
+  }
+  const CallResults made = emit_call(entry.called, arguments, where);
+  const std::size_t updated = count_if(entry.states, [](const OwnState& s) { return s.updated; });
+  Results results;
+  results.reserve(made.size());
+  std::size_t next = 0;
+  while (next + updated < made.size()) results.push_back(made[next++]);
+  for (const OwnState& s : entry.states)
+    if (s.updated) update_state({s.variable, s.kind, made[next++], s.where});
+  return results;
+}
+
+}  // namespace named_functions
+
 SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
                                         const StaticKey& static_key, FlatFunctionRef f,
                                         FunctionRef<std::shared_ptr<void>()> keep,
@@ -221,158 +419,22 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
   using namespace named_functions;
   State& own = *state_;
   const CallSite where = user_line(given_where);
-  ThreadState& state = thread_state();
-  const std::size_t depth = state.functions.size();
-  bool recorded_now = false;
-  for (const FunctionRecording* r : state.functions) recorded_now |= r->cache == &own;
+  const Vec<FunctionRecording*>& open = thread_state().functions;
   EntryRef entry;
-  if (!recorded_now) {
+  if (!any_of(open, [&](const FunctionRecording* r) { return r->cache == &own; })) {
     const std::lock_guard lock(own.mutex);
-    if (own.last && named_functions::fits(*own.last, arguments, static_key) &&
+    if (own.last && fits(*own.last, arguments, static_key) &&
         all_of(own.last->called.captured, is_alive))
       entry = own.last;
   }
-  std::string key;
   if (!entry) {
-    key = static_key.bytes;
-    key += state.assume_finite ? 'f' : ' ';
-    key += state.default_dtype == f64 ? 'w' : ' ';
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (!arguments[i].defined())
-        fail(ErrorKind::value,
-             formatted("{}: argument leaf {} of {} is an empty Tensor", own.kind, i, own.name),
-             where);
-      append_aval(key, aval_of(arguments[i]));
-    }
-    for (std::size_t k = 0; k < depth; ++k)
-      if (state.functions[k]->cache == &own && state.functions[k]->key == key)
-        return refer(k, arguments, kept, where);
-
-    const std::lock_guard lock(own.mutex);
-    if (const EntryRef* const found = own.entries.find(key)) own.last = entry = *found;
-  }
-  for (std::size_t k = 0; k < depth && !entry; ++k)
-    for (const auto& [name, known] : state.functions[k]->inner)
-      if (name.first == &own && name.second == key) {
-        entry = known;
-        for (std::size_t j = k; j < depth; ++j)
-          state.functions[j]->lowest = std::min(state.functions[j]->lowest, k);
-        state.lowest_reference = std::min(state.lowest_reference, k);
-      }
-  // What was captured in a trace that has ended cannot be captured again.
-  if (entry && !all_of(entry->called.captured, is_alive)) entry = nullptr;
-  if (!entry) {
-    // The function's scope, and those of a branch and of what it calls in there.
-    if (const std::string fault = too_deep(3); !fault.empty())
-      own.refuse(
-          ErrorKind::transform,
-          formatted("is recorded inside of {} others, nested {}; if they call themselves with "
-                    "arguments of other types each time, such a recursion has no end",
-                    depth, fault),
-          where);
-    FunctionRecording recording(&own, key, arguments);
-    auto fresh = std::make_shared<Entry>();
-    fresh->static_bytes = static_key.bytes;
-    fresh->assume_finite = state.assume_finite;
-    fresh->default_dtype = state.default_dtype;
-    for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
-    const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
-    Recorded r;
-    bool lanes_of_one = false;
-    for (int iteration = 0;; ++iteration) {
-      recording.referenced = false;
-      recording.lowest = std::numeric_limits<std::size_t>::max();
-      recording.inner.clear();
-      fresh->states.clear();
-      const OuterAxes axes;
-      try {
-        r = record(with_states(flat, fresh->states), fresh->arguments,
-                   {.kind = ScopeKind::branch, .transform = own.kind, .stateful = true});
-      } catch (const UnknownResult& u) {
-        if (u.recording != depth) throw;
-        own.refuse(
-            ErrorKind::transform,
-            "calls itself whatever its arguments are; a branch of vt::cond must end the recursion",
-            u.where);
-      } catch (const Error& e) {
-        // Shapes that grow end in one that is too large for anything.
-        constexpr std::int64_t huge = 1 << 20;
-        constexpr std::size_t few = 3;
-        const std::size_t calls = growing_calls(&own);
-        if (e.kind() != ErrorKind::shape || recording.told || recording.elements < huge ||
-            calls < few)
-          throw;
-        for (FunctionRecording* around : state.functions) around->told = true;
-        const Aval& largest =
-            *std::max_element(fresh->arguments.begin(), fresh->arguments.end(),
-                              [](auto& x, auto& y) { return x.elements() < y.elements(); });
-        fail(ErrorKind::transform,
-             formatted("{}: {} calls itself with arguments of larger shapes each time, and each "
-                       "shape is recorded anew, which has no end; keep the shapes the same. {} "
-                       "calls deep, with {}, {}",
-                       own.kind, own.name, calls, largest.str(), e.what()),
-             {});
-      }
-      fresh->kept = keep();
-      lanes_of_one = axes.used();
-      if (!recording.referenced) break;
-      close_values(r);  // those made inside are others in each recording
-      if (lanes_of_one)
-        own.refuse(ErrorKind::transform,
-                   "calls itself, so that the lanes of a named axis cannot meet in it", where);
-      for (const OwnState& s : fresh->states)
-        if (s.updated)
-          own.refuse(
-              ErrorKind::transform,
-              formatted("calls itself, so that it may not update {}; return the value instead",
-                        s.variable->name),
-              s.where);
-      if (is_as_assumed(r, fresh->states, recording)) break;
-      if (iteration == most_recordings)
-        own.refuse(ErrorKind::dtype,
-                   "gives results of other types than its calls inside; convert them with astype",
-                   where);
-      Entry& assumed = recording.assumed;
-      if (!assumed.recursive.function) {
-        RecursiveFunction& made = recording.family->add(own.name);
-        if (own.max_depth) made.max_depth = *own.max_depth;
-        assumed.recursive.function = &made;
-      }
-      RecursiveFunction& made = *recording.family->functions[0];
-      made.outputs.clear();
-      for (Var v : r.graph.outputs) made.outputs.push_back(r.graph.aval(v));
-      made.effects = has_effects(r.graph);
-      assumed.kept = fresh->kept;
-      assumed.states = fresh->states;
-      assumed.called.captured = r.captured;
-      recording.known = true;
-    }
-    fresh->called.function = called_function(own.name);
-    if (recording.referenced) {
-      order_captured(r, recording.assumed.called.captured);
-      RecursiveFunction& made = *recording.family->functions[0];
-      for (Var v : r.graph.inputs) made.inputs.push_back(r.graph.aval(v));
-      finish_recursive(made, std::move(r.graph));
-      fresh->called.body = made.body;
-      fresh->recursive = {&made, recording.family};
-    } else {
-      fresh->called.body = std::make_shared<const GraphBody>(std::move(r.graph));
-    }
-    fresh->called.captured = std::move(r.captured);
-    prepare_calls(fresh->called);
-    fresh->met = std::move(r.met);
-    entry = fresh;
-    if (recording.lowest < depth) {
-      state.functions[recording.lowest]->inner.push_back({{&own, key}, entry});
-    } else if (!lanes_of_one) {  // lanes that have a name are those of one vmap
-      Vec<EntryRef> gone;        // until the lock has gone
-      const std::lock_guard lock(own.mutex);
-      own.changes.add(own.kind + (" " + own.name), "is recorded anew", arguments, static_key,
-                      where);
-      EntryRef& kept_entry = *own.entries.emplace(key, entry, gone);
-      if (kept_entry != entry) gone.push_back(std::exchange(kept_entry, entry));
-      gone.push_back(std::exchange(own.last, entry));
-    }
+    const std::string key = own.key_of(arguments, static_key, where);
+    for (std::size_t k = 0; k < open.size(); ++k)
+      if (open[k]->cache == &own && open[k]->key == key) return refer(k, arguments, kept, where);
+    entry = own.found(key);
+    // What was captured in a trace that has ended cannot be captured again.
+    if (!entry || !all_of(entry->called.captured, is_alive))
+      entry = own.recorded(arguments, static_key, key, f, keep, where);
   }
   if (have_misfit(arguments, entry->met)) {  // f says what that means
     Results results = as_results(f(arguments));
@@ -380,25 +442,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
     return results;
   }
   kept = entry->kept;
-  std::vector<Tensor> with_states;
-  if (!entry->states.empty()) {
-    with_states = operands_of(arguments, *entry, where);
-    arguments = with_states;
-  }
-  if (entry->recursive.function) {
-    std::vector<Tensor> operands(arguments.begin(), arguments.end());
-    operands.insert(operands.end(), entry->called.captured.begin(), entry->called.captured.end());
-    return as_results(emit_recursive(entry->recursive, operands, where));
-  }
-  const CallResults made = emit_call(entry->called, arguments, where);
-  const std::size_t updated = count_if(entry->states, [](const OwnState& s) { return s.updated; });
-  Results results;
-  results.reserve(made.size());
-  std::size_t next = 0;
-  while (next + updated < made.size()) results.push_back(made[next++]);
-  for (const OwnState& s : entry->states)
-    if (s.updated) update_state({s.variable, s.kind, made[next++], s.where});
-  return results;
+  return emit_recorded(*entry, arguments, where);
 }
 
 }  // namespace vt::detail

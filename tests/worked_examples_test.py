@@ -135,8 +135,8 @@ for heading, lines in patches.items():
 body = "\n".join("{\n" + "\n".join(p) + "\n}" for p in programs.values())
 source, program = tree / "examples.cpp", tree / "examples"
 source.write_text(PROGRAM + "int main() {\n" + body + "\nreturn failures != 0;\n}\n")
-command = [compiler, "-std=c++20", "-O0", "-DVT_CUDA", f"-I{tree}/include", *systems, str(source), "-o",
-           str(program), "-ldl", "-pthread"]
+command = [compiler, "-std=c++20", "-O0", "-DVT_CUDA", f"-I{tree}/include", *systems, str(source),
+           "-o", str(program), "-ldl", "-pthread"]
 if subprocess.run(command).returncode:
     sys.exit("the copy does not compile")
 device = {"VT_BACKEND": "cuda", "VT_CUDA_LIBRARY": emulator, "VT_NVRTC_LIBRARY": emulator,

@@ -9,7 +9,7 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/cuda/source/op_rows.hpp"
+#include "src/jit/cuda/source/device_ways.hpp"
 #include "src/trace/record/scope.hpp"
 #include "support/cuda_program.hpp"
 
@@ -45,10 +45,11 @@ TEST(CudaMath, EveryElementwiseOpHasARow) {
     const bool is_lowered = op == Op::real || op == Op::imag || op == Op::conj ||
                             op == Op::complex || op == Op::meeting;
     if (is_elementwise(op)) {
-      EXPECT_EQ(cuda::op_rows[op].way, is_lowered ? cuda::Way::lowered : cuda::Way::kernel)
+      EXPECT_EQ(cuda::device_ways[op].way, is_lowered ? cuda::Way::lowered : cuda::Way::kernel)
           << name_of(op);
     }
-    EXPECT_TRUE(cuda::op_rows[op].way != cuda::Way::host || !cuda::op_rows[op].on_host.empty())
+    EXPECT_TRUE(cuda::device_ways[op].way != cuda::Way::host ||
+                !cuda::device_ways[op].on_host.empty())
         << name_of(op);
   }
 }

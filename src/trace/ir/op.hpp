@@ -1,5 +1,5 @@
-// The closed set of primitive ops: one row per op with its family, operands, linearity, dtypes and
-// cost. Tables of other files hold what differs from what follows from these.
+// The closed set of primitive ops: one entry per op with its family, operands, linearity, dtypes
+// and cost. Tables of other files hold what differs from what follows from these.
 #pragma once
 
 #include <array>
@@ -69,8 +69,8 @@ inline constexpr std::uint32_t wide =
 inline constexpr std::uint32_t wide_inexact = wide | complexes;
 }  // namespace dtype_sets
 
-// One row per op: enumerator, family, number of operands (−1: any number), linearity, dtypes of its
-// operands, cost of an element (beside 1 for an addition; cost_model.hpp).
+// One entry per op: enumerator, family, number of operands (−1: any number), linearity, dtypes of
+// its operands, cost of an element (beside 1 for an addition; cost_model.hpp).
 // clang-format off
 #define VT_OPS(op)                                                                             \
   /* leaves */                                                                                 \
@@ -280,36 +280,36 @@ struct OpInfo {
   int cost;
 };
 
-/// A dense table indexed by Op, built from rows in any order; `has` tells which rows exist.
-template <class Row>
+/// A dense table indexed by Op, built from entries in any order; `has` tells which there are.
+template <class Rule>
 struct RuleTable {
-  std::array<Row, op_count> rows{};
+  std::array<Rule, op_count> rules{};
   std::array<bool, op_count> has{};
-  constexpr const Row& operator[](Op op) const { return rows[static_cast<std::size_t>(op)]; }
+  constexpr const Rule& operator[](Op op) const { return rules[static_cast<std::size_t>(op)]; }
 };
 
-template <class Row>
-consteval RuleTable<Row> rule_table(std::initializer_list<std::pair<Op, Row>> rows) {
-  RuleTable<Row> table;
-  for (const auto& [op, row] : rows) {
-    if (table.has[static_cast<std::size_t>(op)]) throw "two rows for one op";
-    table.rows[static_cast<std::size_t>(op)] = row;
+template <class Rule>
+consteval RuleTable<Rule> rule_table(std::initializer_list<std::pair<Op, Rule>> entries) {
+  RuleTable<Rule> table;
+  for (const auto& [op, rule] : entries) {
+    if (table.has[static_cast<std::size_t>(op)]) throw "two entries for one op";
+    table.rules[static_cast<std::size_t>(op)] = rule;
     table.has[static_cast<std::size_t>(op)] = true;
   }
   return table;
 }
 
-/// The first op without a row, or Op::count_. Use:
+/// The first op without an entry, or Op::count_. Use:
 /// static_assert(RuleMissingFor<first_without_rule(table)>::ok).
-template <class Row>
-consteval Op first_without_rule(const RuleTable<Row>& table) {
+template <class Rule>
+consteval Op first_without_rule(const RuleTable<Rule>& table) {
   for (int i = 0; i < op_count; ++i)
     if (!table.has[static_cast<std::size_t>(i)]) return static_cast<Op>(i);
   return Op::count_;
 }
 template <Op op>
 struct RuleMissingFor {
-  static_assert(op == Op::count_, "a table of rules has no row for this op");
+  static_assert(op == Op::count_, "a table of rules has no entry for this op");
   static constexpr bool ok = true;
 };
 
@@ -320,16 +320,16 @@ inline constexpr RuleTable<OpInfo> op_table = rule_table<OpInfo>({
 #undef VT_OP_INFO
 });
 
-/// The rows of `table`, and for each other op what `row_of` makes of its facts: none where that is
-/// std::nullopt.
-template <class Row>
-consteval RuleTable<Row> with_defaults(RuleTable<Row> table,
-                                       std::optional<Row> (*row_of)(const OpInfo&)) {
+/// The entries of `table`, and for each other op what `rule_of` makes of its facts: none where that
+/// is std::nullopt.
+template <class Rule>
+consteval RuleTable<Rule> with_defaults(RuleTable<Rule> table,
+                                        std::optional<Rule> (*rule_of)(const OpInfo&)) {
   for (int i = 0; i < op_count; ++i) {
     if (table.has[i]) continue;
-    const std::optional<Row> row = row_of(op_table.rows[i]);
-    if (row) table.rows[i] = *row;
-    table.has[i] = row.has_value();
+    const std::optional<Rule> rule = rule_of(op_table.rules[i]);
+    if (rule) table.rules[i] = *rule;
+    table.has[i] = rule.has_value();
   }
   return table;
 }
@@ -341,8 +341,8 @@ constexpr bool is_elementwise(Op op) {
          family_of(op) == Family::select;
 }
 /// As first_without_rule, of element-wise ops.
-template <class Row>
-consteval Op first_elementwise_without_rule(const RuleTable<Row>& table) {
+template <class Rule>
+consteval Op first_elementwise_without_rule(const RuleTable<Rule>& table) {
   for (int i = 0; i < op_count; ++i)
     if (is_elementwise(static_cast<Op>(i)) && !table.has[i]) return static_cast<Op>(i);
   return Op::count_;
@@ -397,10 +397,10 @@ inline constexpr RuleTable<Reduction> reduction_facts = rule_table<Reduction>({
 });
 /// Whether the op is one of them, whose parameters are AxesParams.
 constexpr bool is_reduction(Op op) { return reduction_facts.has[static_cast<std::size_t>(op)]; }
-/// The first op of the table above without a row in this one, or Op::count_. Use as
+/// The first op of the table above without an entry in this one, or Op::count_. Use as
 /// first_without_rule.
-template <class Row>
-consteval Op first_reduction_without_rule(const RuleTable<Row>& table) {
+template <class Rule>
+consteval Op first_reduction_without_rule(const RuleTable<Rule>& table) {
   for (int i = 0; i < op_count; ++i)
     if (reduction_facts.has[static_cast<std::size_t>(i)] && !table.has[static_cast<std::size_t>(i)])
       return static_cast<Op>(i);

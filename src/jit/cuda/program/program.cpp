@@ -18,8 +18,8 @@
 #include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
 #include "../libraries/blas_library.hpp"
+#include "../source/device_ways.hpp"
 #include "../source/element_source.hpp"
-#include "../source/op_rows.hpp"
 
 namespace vt::detail::cuda {
 
@@ -82,7 +82,7 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
       step.control = std::make_shared<const DeviceControl>(g, e, device_, keep_texts);
     } else {
       step.kind = DeviceStep::Kind::host;
-      if (step.text.empty()) step.text = op_rows[e.op].on_host;
+      if (step.text.empty()) step.text = device_ways[e.op].on_host;
       step.host = host_executable(alone(g, e));
     }
   }

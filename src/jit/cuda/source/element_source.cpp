@@ -6,7 +6,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "op_rows.hpp"
+#include "device_ways.hpp"
 
 namespace vt::detail::cuda {
 

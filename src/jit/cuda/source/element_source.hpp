@@ -7,7 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/graph.hpp"
-#include "op_rows.hpp"
+#include "device_ways.hpp"
 
 namespace vt::detail::cuda {
 

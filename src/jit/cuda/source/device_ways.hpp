@@ -19,30 +19,30 @@ enum class Way : std::uint8_t {
   lowered,  ///< other ops take its place before there is a program
 };
 
-struct OpRow {
+struct DeviceWay {
   Way way;
   /// Of Way::host the reason; of other ways what may still bring the op to the host, if anything
   /// does.
   std::string_view on_host = {};
 };
 
-constexpr std::optional<OpRow> row_of_family(const OpInfo& op) {
+constexpr std::optional<DeviceWay> way_of_family(const OpInfo& op) {
   switch (op.family) {
     case Family::reduce:
     case Family::cumulative:
-    case Family::window: return OpRow{Way::kernel, "too many axes for a kernel's loops"};
+    case Family::window: return DeviceWay{Way::kernel, "too many axes for a kernel's loops"};
     case Family::linalg:
-      return OpRow{Way::kernel, "a complex matrix, or a large one without cuSOLVER"};
+      return DeviceWay{Way::kernel, "a complex matrix, or a large one without cuSOLVER"};
     case Family::rows:
     case Family::collective:  // vmap resolves them
     case Family::structure:
-      return OpRow{Way::lowered};  // inline_calls.cpp puts their equations here
-    case Family::contract: return OpRow{Way::product};
-    default: return OpRow{Way::kernel};
+      return DeviceWay{Way::lowered};  // inline_calls.cpp puts their equations here
+    case Family::contract: return DeviceWay{Way::product};
+    default: return DeviceWay{Way::kernel};
   }
 }
 
-inline constexpr auto own_rows = rule_table<OpRow>({
+inline constexpr auto own_ways = rule_table<DeviceWay>({
     {Op::input, {Way::lowered}},
     // lower_complex.cpp: a number for each part
     {Op::real, {Way::lowered}},
@@ -66,12 +66,12 @@ inline constexpr auto own_rows = rule_table<OpRow>({
     {Op::check, {Way::host, "it throws"}},
     {Op::callback, {Way::host, "it calls the user's code"}},
 });
-inline constexpr auto op_rows = with_defaults(own_rows, row_of_family);
-static_assert(RuleMissingFor<first_without_rule(op_rows)>::ok);
+inline constexpr auto device_ways = with_defaults(own_ways, way_of_family);
+static_assert(RuleMissingFor<first_without_rule(device_ways)>::ok);
 
 /// Whether element_source.cpp has text for this op.
 constexpr bool has_element_source(Op op) {
-  return is_elementwise(op) && op_rows[op].way == Way::kernel;
+  return is_elementwise(op) && device_ways[op].way == Way::kernel;
 }
 
 }  // namespace vt::detail::cuda

@@ -18,6 +18,7 @@ rows = [
     ("include/vt/detail", []),
     (BASE, []),
     (IR, [BASE]),
+    (IR + "/shape_rules", [IR]),
     (ELEMENTS, [IR]),
     (T + "fiber", [BASE]),
     (T + "numerics", [BASE, IR]),

@@ -423,7 +423,7 @@ SmallVec<Tensor, 4> FunctionCache::call(std::span<const Tensor> arguments,
   EntryRef entry;
   if (!any_of(open, [&](const FunctionRecording* r) { return r->cache == &own; })) {
     const std::lock_guard lock(own.mutex);
-    if (own.last && fits(*own.last, arguments, static_key) &&
+    if (own.last && named_functions::fits(*own.last, arguments, static_key) &&
         all_of(own.last->called.captured, is_alive))
       entry = own.last;
   }

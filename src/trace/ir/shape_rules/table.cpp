@@ -1,6 +1,6 @@
 // Shape rules: dtype and shape of every op's results, the element-wise, reduce and scan rules, and
 // the table of all of them.
-#include "shape_rules.hpp"
+#include "rules.hpp"
 
 #include <limits>
 #include <string>
@@ -118,6 +118,18 @@ void check_disjoint(const Call& c, const Axes& a, const Axes& b, const char* wha
     if (b.contains(axis))
       c.refuse_shape(
           formatted("axis {} is in both {} {} and {} {}", axis, what_a, a.str(), what_b, b.str()));
+}
+
+void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::int64_t least,
+                   const char* what) {
+  if (numbers.size() != count)
+    c.refuse_shape(
+        formatted("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  for (std::int64_t n : numbers)
+    if (n < least || n > most)
+      c.refuse(ErrorKind::value,
+               formatted("{} must be between {} and {}, not {}", what, least, most, n));
 }
 
 // --- leaves --------------------------------------------------------------------------------------
@@ -304,6 +316,31 @@ inline Avals cumulative(const Call& c) {
   c.need_dtype();
   check_axis(c, c.as<CumulativeParams>().axis, c.operand(0).shape.rank(), "axis");
   return {c.operand(0)};
+}
+
+Avals sort(const Call& c) {
+  const auto& p = c.as<SortParams>();
+  if (c.operands.empty()) c.refuse_shape("needs at least one operand");
+  const Shape& shape = c.operand(0).shape;
+  for (std::size_t i = 1; i < c.operands.size(); ++i)
+    if (c.operand(i).shape != shape) c.refuse_shape("operands differ in shape");
+  check_axis(c, p.axis, shape.rank(), "axis");
+  if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
+    c.refuse(ErrorKind::value, formatted("the number of keys must be between 1 and {}, not {}",
+                                         c.operands.size(), p.keys));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k)
+    if (is_complex(c.operand(k).dtype))
+      c.refuse_dtype("complex numbers have no order; sort by vt::real, vt::imag or vt::abs");
+  const std::int64_t n = shape[p.axis];
+  if (p.start < 0 || p.start > p.limit || p.limit > n)
+    c.refuse_shape(formatted("places {} to {} are no part of axis {} of size {}", p.start, p.limit,
+                             p.axis, n));
+  Avals avals;
+  for (const Aval* operand : c.operands) {
+    avals.push_back(*operand);
+    avals.back().shape[p.axis] = p.limit - p.start;
+  }
+  return avals;
 }
 
 // --- the table -----------------------------------------------------------------------------------

@@ -1,59 +1,13 @@
-// Shape rules of dot_general, of sort, of collectives,
-// of effects and of the equations that own a sub-graph.
+// Shape rules of the equations that own a sub-graph, of reduce, of collectives and of effects.
 #include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 
-#include "recursive_function.hpp"
-#include "shape_rules.hpp"
+#include "../recursive_function.hpp"
+#include "rules.hpp"
 
 namespace vt::detail::shape_rules {
-
-void check_products(const Call& c, const DotParams& p) {
-  const Aval &a = c.operand(0), &b = c.operand(1);
-  if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
-  c.need_dtype();
-  const bool widens = is_complex(p.dtype) == is_complex(a.dtype) &&
-                      is_float(p.dtype) == is_float(a.dtype) &&
-                      is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
-                      size_of(p.dtype) > size_of(a.dtype);
-  if (p.dtype != a.dtype && !widens)
-    c.refuse_dtype(
-        formatted("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
-
-  check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
-  check_axes(c, p.rhs_contract, b.shape.rank(), "rhs_contract", false);
-  check_axes(c, p.lhs_batch, a.shape.rank(), "lhs_batch", false);
-  check_axes(c, p.rhs_batch, b.shape.rank(), "rhs_batch", false);
-  check_disjoint(c, p.lhs_batch, p.lhs_contract, "lhs_batch", "lhs_contract");
-  check_disjoint(c, p.rhs_batch, p.rhs_contract, "rhs_batch", "rhs_contract");
-  auto match = [&](const Axes& l, const Axes& r, const char* what) {
-    if (l.size() != r.size())
-      c.refuse_shape(formatted("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
-    for (std::size_t i = 0; i < l.size(); ++i) {
-      const std::int64_t m = a.shape[l[i]], n = b.shape[r[i]];
-      if (m != n)
-        c.refuse_shape(
-            formatted("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
-    }
-  };
-  match(p.lhs_contract, p.rhs_contract, "contracting");
-  match(p.lhs_batch, p.rhs_batch, "batch");
-}
-
-Avals dot_general(const Call& c) {
-  const auto& p = c.as<DotParams>();
-  check_products(c, p);
-  const Aval &a = c.operand(0), &b = c.operand(1);
-  Shape shape;
-  for (int d : p.lhs_batch) shape.push_back(a.shape[d]);
-  for (int d = 0; d < a.shape.rank(); ++d)
-    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) shape.push_back(a.shape[d]);
-  for (int d = 0; d < b.shape.rank(); ++d)
-    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) shape.push_back(b.shape[d]);
-  return result(p.dtype, std::move(shape), a.weak && b.weak);
-}
 
 namespace structure_rules {
 /// Weak or not makes no difference to a body: its equations were promoted when it was recorded.
@@ -94,58 +48,6 @@ Avals reduce(const Call& c) {
                          scalar.str(), scalar.str(), scalar.str(), body.aval(body.inputs[i]).str(),
                          body.aval(body.inputs[n + i]).str(), body.aval(body.outputs[i]).str()));
     avals.emplace_back(x.dtype, left);
-  }
-  return avals;
-}
-
-Avals fft(const Call& c) {
-  c.need_dtype();
-  const auto& p = c.as<FftParams>();
-  const Aval& x = c.operand(0);
-  const std::size_t axes = p.lengths.size(), own = p.parts && p.kind != FftKind::rfft ? 1 : 0;
-  const bool takes_complex = p.kind != FftKind::rfft, gives_complex = p.kind != FftKind::irfft;
-  if (is_complex(x.dtype) != (takes_complex && !p.parts))
-    c.refuse_dtype(takes_complex ? "needs complex numbers" : "needs real numbers");
-  if (axes < 1 || axes > 3 || x.shape.size() < axes + own)
-    c.refuse_shape(formatted("{} lengths for an operand of rank {}", axes, x.shape.rank()));
-  if (own && x.shape.back() != 2) c.refuse_shape("the last axis must hold two parts");
-  Shape shape(std::span<const std::int64_t>(x.shape.begin(), x.shape.size() - own));
-  const std::size_t first = shape.size() - axes;
-  for (std::size_t i = 0; i < axes; ++i) {
-    const std::int64_t n = p.lengths[i], half = n / 2 + 1;
-    const bool last = i + 1 == axes;
-    if (n < 1) c.refuse_shape(formatted("a transform of {} points", n));
-    if (shape[first + i] != (last && p.kind == FftKind::irfft ? half : n))
-      c.refuse_shape(formatted("lengths {} do not fit axis {} of size {}", p.lengths.str(),
-                               first + i, shape[first + i]));
-    if (last) shape[first + i] = p.kind == FftKind::rfft ? half : n;
-  }
-  if (gives_complex && p.parts) shape.push_back(2);
-  return result(gives_complex && !p.parts ? complex_dtype(x.dtype) : real_dtype(x.dtype),
-                std::move(shape));
-}
-
-Avals sort(const Call& c) {
-  const auto& p = c.as<SortParams>();
-  if (c.operands.empty()) c.refuse_shape("needs at least one operand");
-  const Shape& shape = c.operand(0).shape;
-  for (std::size_t i = 1; i < c.operands.size(); ++i)
-    if (c.operand(i).shape != shape) c.refuse_shape("operands differ in shape");
-  check_axis(c, p.axis, shape.rank(), "axis");
-  if (p.keys < 1 || static_cast<std::size_t>(p.keys) > c.operands.size())
-    c.refuse(ErrorKind::value, formatted("the number of keys must be between 1 and {}, not {}",
-                                         c.operands.size(), p.keys));
-  for (std::size_t k = 0; k < static_cast<std::size_t>(p.keys); ++k)
-    if (is_complex(c.operand(k).dtype))
-      c.refuse_dtype("complex numbers have no order; sort by vt::real, vt::imag or vt::abs");
-  const std::int64_t n = shape[p.axis];
-  if (p.start < 0 || p.start > p.limit || p.limit > n)
-    c.refuse_shape(formatted("places {} to {} are no part of axis {} of size {}", p.start, p.limit,
-                             p.axis, n));
-  Avals avals;
-  for (const Aval* operand : c.operands) {
-    avals.push_back(*operand);
-    avals.back().shape[p.axis] = p.limit - p.start;
   }
   return avals;
 }

@@ -1,10 +1,10 @@
-// Shape rules of linear algebra: matrices in the last two axes, a batch in front.
+// Shape rules of linear algebra (matrices in the last two axes, a batch in front) and of fft.
 #include <algorithm>
 #include <string>
 
 #include <vt/detail/message.hpp>
 
-#include "shape_rules.hpp"
+#include "rules.hpp"
 
 namespace vt::detail::shape_rules {
 
@@ -145,6 +145,33 @@ Avals tridiagonal_solve(const Call& c) {
     if (c.operand(i).shape != c.operand(1).shape)
       c.refuse_shape("the three diagonals differ in shape");
   return right_sides(c, 3, rows, n);
+}
+
+Avals fft(const Call& c) {
+  c.need_dtype();
+  const auto& p = c.as<FftParams>();
+  const Aval& x = c.operand(0);
+  const std::size_t axes = p.lengths.size(), own = p.parts && p.kind != FftKind::rfft ? 1 : 0;
+  const bool takes_complex = p.kind != FftKind::rfft, gives_complex = p.kind != FftKind::irfft;
+  if (is_complex(x.dtype) != (takes_complex && !p.parts))
+    c.refuse_dtype(takes_complex ? "needs complex numbers" : "needs real numbers");
+  if (axes < 1 || axes > 3 || x.shape.size() < axes + own)
+    c.refuse_shape(formatted("{} lengths for an operand of rank {}", axes, x.shape.rank()));
+  if (own && x.shape.back() != 2) c.refuse_shape("the last axis must hold two parts");
+  Shape shape(std::span<const std::int64_t>(x.shape.begin(), x.shape.size() - own));
+  const std::size_t first = shape.size() - axes;
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::int64_t n = p.lengths[i], half = n / 2 + 1;
+    const bool last = i + 1 == axes;
+    if (n < 1) c.refuse_shape(formatted("a transform of {} points", n));
+    if (shape[first + i] != (last && p.kind == FftKind::irfft ? half : n))
+      c.refuse_shape(formatted("lengths {} do not fit axis {} of size {}", p.lengths.str(),
+                               first + i, shape[first + i]));
+    if (last) shape[first + i] = p.kind == FftKind::rfft ? half : n;
+  }
+  if (gives_complex && p.parts) shape.push_back(2);
+  return result(gives_complex && !p.parts ? complex_dtype(x.dtype) : real_dtype(x.dtype),
+                std::move(shape));
 }
 
 }  // namespace vt::detail::shape_rules

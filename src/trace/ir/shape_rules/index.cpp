@@ -3,7 +3,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "shape_rules.hpp"
+#include "rules.hpp"
 
 namespace vt::detail::shape_rules {
 

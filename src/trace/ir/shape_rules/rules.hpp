@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "graph.hpp"
+#include "../graph.hpp"
 
 namespace vt::detail::shape_rules {
 
@@ -61,6 +61,9 @@ void check_axes(const Call&, const Axes&, int rank, const char* what, bool sorte
 /// Throws if the two lists share an axis.
 void check_disjoint(const Call&, const Axes&, const Axes&, const char* what_a, const char* what_b);
 
+/// Throws unless there are `count` numbers of at least `least`.
+void check_numbers(const Call&, const Shape& numbers, std::size_t count, std::int64_t least,
+                   const char* what);
 /// The checks of dot_general: dtypes, axes and the sizes that must agree.
 void check_products(const Call&, const DotParams&);
 

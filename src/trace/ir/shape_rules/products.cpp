@@ -1,76 +1,60 @@
-// Shape rules of windows, of their sum and of conv_general.
+// Shape rules of dot_general and conv_general.
 #include <algorithm>
 #include <string>
 
 #include <vt/detail/message.hpp>
 
-#include "axis_map.hpp"
-#include "shape_rules.hpp"
+#include "../axis_map.hpp"
+#include "rules.hpp"
 
 namespace vt::detail::shape_rules {
 
-namespace window_rules {
-
-/// Throws unless there are `count` numbers of at least `least`.
-void check_numbers(const Call& c, const Shape& numbers, std::size_t count, std::int64_t least,
-                   const char* what) {
-  if (numbers.size() != count)
-    c.refuse_shape(
-        formatted("needs {} {} for as many window axes, not {}", count, what, numbers.size()));
-  constexpr std::int64_t most = std::int64_t{1} << 40;
-  for (std::int64_t n : numbers)
-    if (n < least || n > most)
-      c.refuse(ErrorKind::value,
-               formatted("{} must be between {} and {}, not {}", what, least, most, n));
-}
-
-/// The axes are those of `whole`, the shape before windows were taken.
-void check_windows(const Call& c, const WindowParams& p, int rank) {
-  check_axes(c, p.axes, rank, "axes", true);
-  check_numbers(c, p.sizes, p.axes.size(), 1, "sizes");
-  check_numbers(c, p.strides, p.axes.size(), 1, "strides");
-  check_numbers(c, p.dilations, p.axes.size(), 1, "dilations");
-  check_numbers(c, p.extents, p.axes.size(), 0, "extents");
-}
-
-}  // namespace window_rules
-
-Avals windows(const Call& c) {
-  const auto& p = c.as<WindowParams>();
-  const Aval& x = c.operand(0);
-  window_rules::check_windows(c, p, x.shape.rank());
-  Shape shape = x.shape;
-  for (std::size_t k = 0; k < p.axes.size(); ++k) {
-    std::int64_t& extent = shape[p.axes[k]];
-    if (extent != p.extents[k])
-      c.refuse_shape(formatted("axis {} has {} elements, not {}", p.axes[k], extent, p.extents[k]));
-    extent = p.count(k);
-  }
-  shape.append(p.sizes.begin(), p.sizes.end());
-  return result(x.dtype, std::move(shape), x.weak);
-}
-
-Avals overlap_add(const Call& c) {
-  const auto& p = c.as<WindowParams>();
-  const Aval& x = c.operand(0);
+void check_products(const Call& c, const DotParams& p) {
+  const Aval &a = c.operand(0), &b = c.operand(1);
+  if (a.dtype != b.dtype) c.refuse_dtype("dtypes differ");
   c.need_dtype();
-  const int rank = x.shape.rank() - static_cast<int>(p.axes.size());
-  window_rules::check_windows(c, p, rank);
-  Shape shape = x.shape;
-  for (std::size_t k = 0; k < p.axes.size(); ++k) {
-    std::int64_t& extent = shape[p.axes[k]];
-    const int place = rank + static_cast<int>(k);
-    if (extent != p.count(k) || shape[place] != p.sizes[k])
-      c.refuse_shape(formatted("axes {} and {} must be {} windows of size {}", p.axes[k], place,
-                               p.count(k), p.sizes[k]));
-    extent = p.extents[k];
-  }
-  shape.resize(rank);
-  return result(x.dtype, std::move(shape), x.weak);
+  const bool widens = is_complex(p.dtype) == is_complex(a.dtype) &&
+                      is_float(p.dtype) == is_float(a.dtype) &&
+                      is_unsigned(p.dtype) == is_unsigned(a.dtype) && !is_bool(p.dtype) &&
+                      size_of(p.dtype) > size_of(a.dtype);
+  if (p.dtype != a.dtype && !widens)
+    c.refuse_dtype(
+        formatted("{} cannot hold the products of {}", name_of(p.dtype), name_of(a.dtype)));
+
+  check_axes(c, p.lhs_contract, a.shape.rank(), "lhs_contract", false);
+  check_axes(c, p.rhs_contract, b.shape.rank(), "rhs_contract", false);
+  check_axes(c, p.lhs_batch, a.shape.rank(), "lhs_batch", false);
+  check_axes(c, p.rhs_batch, b.shape.rank(), "rhs_batch", false);
+  check_disjoint(c, p.lhs_batch, p.lhs_contract, "lhs_batch", "lhs_contract");
+  check_disjoint(c, p.rhs_batch, p.rhs_contract, "rhs_batch", "rhs_contract");
+  auto match = [&](const Axes& l, const Axes& r, const char* what) {
+    if (l.size() != r.size())
+      c.refuse_shape(formatted("numbers of {} axes differ, {} and {}", what, l.str(), r.str()));
+    for (std::size_t i = 0; i < l.size(); ++i) {
+      const std::int64_t m = a.shape[l[i]], n = b.shape[r[i]];
+      if (m != n)
+        c.refuse_shape(
+            formatted("{} axes {} and {} differ in size ({} and {})", what, l[i], r[i], m, n));
+    }
+  };
+  match(p.lhs_contract, p.rhs_contract, "contracting");
+  match(p.lhs_batch, p.rhs_batch, "batch");
+}
+
+Avals dot_general(const Call& c) {
+  const auto& p = c.as<DotParams>();
+  check_products(c, p);
+  const Aval &a = c.operand(0), &b = c.operand(1);
+  Shape shape;
+  for (int d : p.lhs_batch) shape.push_back(a.shape[d]);
+  for (int d = 0; d < a.shape.rank(); ++d)
+    if (!p.lhs_batch.contains(d) && !p.lhs_contract.contains(d)) shape.push_back(a.shape[d]);
+  for (int d = 0; d < b.shape.rank(); ++d)
+    if (!p.rhs_batch.contains(d) && !p.rhs_contract.contains(d)) shape.push_back(b.shape[d]);
+  return result(p.dtype, std::move(shape), a.weak && b.weak);
 }
 
 Avals conv_general(const Call& c) {
-  using namespace window_rules;
   const auto& p = c.as<ConvParams>();
   check_products(c, p.dot);
   const Aval &a = c.operand(0), &b = c.operand(1);

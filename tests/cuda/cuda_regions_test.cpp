@@ -1,12 +1,17 @@
 // What vmap leaves of functions of small matrices, on the device: one kernel with a thread for each
-// lane, against the host's interpreter.
+// lane, against the host's interpreter. And the bits of ops on small arrays, of all executors.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/vt.hpp>
 
+#include "src/trace/ir/executable.hpp"
+#include "src/trace/record/scope.hpp"
 #include "support/cuda_emulator.hpp"
 #include "support/property.hpp"
 
@@ -140,6 +145,158 @@ TEST(CudaRegions, LayoutsBranchesAndNarrowTypes) {
   expect_kernels(1, narrow,
                  {numbers(vt::f32, {1100, 5, 5}, 1), numbers(vt::f32, {1100, 5, 5}, 2) > 0.0f},
                  {.relative = 2e-3, .absolute = 2e-3}, "narrow");
+}
+
+// ---- the bits of small arrays -------------------------------------------------------------------
+
+constexpr double inf = std::numeric_limits<double>::infinity(),
+                 nan = std::numeric_limits<double>::quiet_NaN();
+
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+/// Ops on arrays of four elements: x and y of any numbers, i of places, some of them outside.
+Named small_ops(const Tensor& x, const Tensor& y, const Tensor& i) {
+  const vt::DType d = x.dtype();
+  const auto number = [&](double v) { return vt::full({}, v, d); };
+  const auto list = [&](std::vector<double> v) { return vt::tensor(v).astype(d); };
+  const auto square = [](const Tensor& v) { return vt::reshape(v, {2, 2}); };
+  const auto two = [](const Tensor& v) { return vt::slice_in_dim(v, 0, 2); };
+  const auto first = [](const Tensor& v) { return vt::slice_in_dim(v, 0, 1); };
+  const Tensor at = i[0];
+  Named all = {
+      {"sum", vt::sum(x)},
+      {"sum of zeros", vt::sum(x * number(0.0))},
+      {"sum of pairs", vt::sum(square(x), {1})},
+      {"prod", vt::prod(x)},
+      {"max", vt::max(x)},
+      {"min", vt::min(x)},
+      {"max of pairs", vt::max(square(x), {0})},
+      {"argmax", vt::argmax(x)},
+      {"argmin", vt::argmin(square(x), 1)},
+      {"dot", vt::dot(x, y)},
+      {"dot of one", vt::dot(first(x), first(y))},
+      {"dot with zeros", vt::dot(x, list({0, -0.0, 0, 1}))},
+      {"dot with negative zeros", vt::dot(x, list({-0.0, -0.0, -0.0, -0.0}))},
+      {"dot of known zeros", vt::dot(list({0, 0}) + two(x) * number(1), list({-1, -1}))},
+      {"matmul", vt::matmul(square(x), square(y))},
+      {"matmul with zeros", vt::matmul(square(x), square(list({0, 1, -0.0, 0})))},
+      {"outer", vt::matmul(vt::reshape(two(x), {2, 1}), vt::reshape(two(y), {1, 2}))},
+      {"cumsum", vt::cumsum(x)},
+      {"cumsum of pairs, backwards", vt::cumsum(square(x), 1, {.reverse = true})},
+      {"cumprod", vt::cumprod(x)},
+      {"cummax", vt::cummax(x)},
+      {"cummin", vt::cummin(y)},
+      {"+ -0", x + list({-0.0, 0, -0.0, 0})},
+      {"- 0", x - list({-0.0, 0, -0.0, 0})},
+      {"-0 -", list({-0.0, 0, -0.0, 0}) - x},
+      {"* 1", x * list({1, -1, 0, -0.0})},
+      {"/ 1", x / list({1, -1, 1, -1})},
+      {"0 /", list({0, -0.0, 1, -1}) / x},
+      {"maximum", vt::maximum(x, y)},
+      {"minimum", vt::minimum(x, y)},
+      {"maximum with zeros", vt::maximum(x, list({-0.0, 0, -0.0, 0}))},
+      {"negative", -x},
+      {"where", vt::where(x > y, x, -0.0)},
+      {"pad", vt::pad(x, {{1, 2}}, -0.0)},
+      {"concatenate", vt::concatenate({square(y), square(x)}, 1)},
+      {"flip", vt::flip(vt::transpose(square(x)), {0})},
+      {"take", vt::take(x, i)},
+      {"take of bytes", vt::take(x, vt::clip(i, 0, 9).astype(vt::u8))},
+      {"dynamic_slice", vt::dynamic_slice(square(x), {at, i[1].astype(vt::i64)}, {1, 2})},
+      {"dynamic_update_slice", vt::dynamic_update_slice_in_dim(x, two(y), at, 0)},
+      {"update", vt::index_update(x, at, y[0])},
+      {"sum of integers", vt::sum(i)},
+      {"dot of integers", vt::dot(i, i)},
+      {"any", vt::any(x > 0)},
+      {"all", vt::all(x < y)},
+      {"max of integers", vt::max(i)},
+      {"cumprod of integers", vt::cumprod(i)},
+  };
+  if (d != vt::f16 && d != vt::bf16) {
+    all.emplace_back("add at", vt::index_add(x, i, y));
+    all.emplace_back("multiply at", vt::index_mul(x, i, y));
+  }
+  return all;
+}
+
+/// Bytes, with one NaN for all.
+std::vector<unsigned char> bits_of(const Tensor& x) {
+  const Tensor same =
+      vt::is_float(x.dtype()) ? vt::where(vt::isnan(x), vt::full({}, nan, x.dtype()), x) : x;
+  const vt::detail::BufferRef b = vt::detail::value_of(same.eval(), {});
+  const std::size_t bytes = vt::detail::Aval(x.dtype(), x.shape()).bytes();
+  std::vector<unsigned char> all(bytes);
+  if (bytes > 0) std::memcpy(all.data(), b->data, bytes);
+  return all;
+}
+
+// In a branch, which is a register kernel with lanes and without.
+TEST(SmallArrays, HaveTheInterpretersBits) {
+  using namespace vt::detail;
+  constexpr int lanes = 60;
+  const double values[] = {0, -0.0, 1, -1, 0, -0.0, 2, -0.5, inf, -inf, nan};
+  for (const vt::DType d : {vt::f32, vt::f64, vt::f16})
+    for (const bool batched : {true, false}) {
+      std::vector<double> x, y;
+      std::vector<int> places;
+      unsigned state = 1;
+      const auto next = [&](unsigned n) {
+        return (state = state * 1664525u + 1013904223u) / 65536 % n;
+      };
+      // Most lanes have zeros and ones alone, so that infinity does not hide them.
+      for (int l = 0; l < lanes; ++l)
+        for (int k = 0; k < 4; ++k) {
+          const unsigned n = l % 4 == 0 ? 11 : l % 4 == 1 ? 8 : l % 4 == 2 ? 4 : 2;
+          x.push_back(values[next(n)]);
+          y.push_back(values[next(n)]);
+          places.push_back(static_cast<int>(next(8)) - 2);
+        }
+      const Tensors whole = {vt::tensor(x, {lanes, 4}).astype(d).eval(),
+                             vt::tensor(y, {lanes, 4}).astype(d).eval(),
+                             vt::tensor(places, {lanes, 4}).eval()};
+      std::vector<std::string> names;
+      const auto ops = [&](const Tensor& x, const Tensor& y, const Tensor& i) {
+        Named all = small_ops(x, y, i);
+        names.clear();
+        Tensors results;
+        for (auto& [name, result] : all) names.push_back(name), results.push_back(result);
+        return results;
+      };
+      const auto one = [&](const Tensor& x, const Tensor& y, const Tensor& i) {
+        return vt::cond(i[3] < 100, [&] { return ops(x, y, i); }, [&] { return ops(y, x, i); });
+      };
+      const auto f = [&](In a) -> Tensors {
+        return batched ? vt::vmap(one)(a[0], a[1], a[2]) : one(a[0], a[1], a[2]);
+      };
+      for (int l = 0; l < (batched ? 1 : 8); ++l) {
+        Tensors arguments = whole, there;
+        if (!batched)
+          for (Tensor& t : arguments) t = t[l].eval();
+        SCOPED_TRACE(std::string(vt::name_of(d)) + (batched ? ", lanes" : ", row ") +
+                     (batched ? "" : std::to_string(l)));
+        vt::Vec<Aval> avals;
+        vt::Vec<BufferRef> inputs;
+        for (const Tensor& t : arguments) {
+          avals.push_back(Aval(t.dtype(), t.shape()));
+          inputs.push_back(value_of(t, {}));
+          there.push_back(t.to(device));
+        }
+        const Recorded recorded = record(f, {avals.begin(), avals.end()}, {});
+        for (const Tensor& t : recorded.captured) inputs.push_back(value_of(t, {}));
+        const vt::Vec<BufferRef> expected = interpret(recorded.graph, inputs),
+                                 on_host = compile_graph(recorded.graph)->run(inputs);
+        vt::reset_stats();
+        const Tensors on_device = vt::jit([&](const Tensors& a) { return f(In(a)); })(there);
+        for (const Tensor& t : on_device) t.eval();
+        EXPECT_EQ(vt::stats().host_steps, 0u);
+        for (std::size_t k = 0; k < expected.size(); ++k) {
+          const Aval& a = recorded.graph.aval(recorded.graph.outputs[k]);
+          const Tensor right = from_buffer(expected[k], a);
+          EXPECT_EQ(bits_of(from_buffer(on_host[k], a)), bits_of(right)) << names[k] << ", host";
+          EXPECT_EQ(bits_of(on_device[k].to(vt::cpu())), bits_of(right)) << names[k] << ", device";
+        }
+      }
+    }
 }
 
 }  // namespace

@@ -190,7 +190,7 @@
 #include "../../../src/jit/cuda/source/nest_source.cpp"
 #include "../../../src/jit/cuda/source/nest_writer.cpp"
 #include "../../../src/jit/cuda/source/prelude.cpp"
-#include "../../../src/jit/cuda/source/register_places.cpp"
+#include "../../../src/jit/cuda/source/register_numbers.cpp"
 #include "../../../src/jit/cuda/source/register_source.cpp"
 #include "../../../src/jit/cuda/source/scatter_source.cpp"
 #include "../../../src/jit/cuda/source/sort_source.cpp"

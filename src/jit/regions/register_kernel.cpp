@@ -73,10 +73,6 @@ class FitCheck {
     int version = 0;
   };
 
-  static std::size_t carries_of(const Equation& e) {
-    if (e.op == Op::while_) return e.as<WhileParams>().carries;
-    return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries) : 0;
-  }
   static bool is_called(Op op) { return op == Op::recursive_call || op == Op::batched_call; }
   bool in_registers(const Aval& a) const { return form_.in_registers(a); }
   /// RegisterLimits::of_rows.

@@ -34,8 +34,8 @@ Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params,
               std::span<const Value> operands);
 /// The same where the code has so many uses of it: a long op that has several is a function, which
 /// they call.
-Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands,
-              std::int64_t uses);
+Value emit_op(IrBuilder&, Op op, DType dtype, const ParamsRef& params,
+              std::span<const Value> operands, std::int64_t uses);
 
 /// Emits the values of a nest: each once per scope, as a scalar where it is the same for all
 /// SIMD lanes.

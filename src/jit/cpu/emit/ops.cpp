@@ -302,17 +302,17 @@ Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, std::sp
 // instruction selection takes most of a first call and grows faster than the block it looks at,
 // while a call costs little beside such a function: 0 to 7 % of kernels that do nothing else, where
 // four sines and four hyperbolic tangents took twice as long to compile.
-Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params, const Vec<Value>& operands,
-              std::int64_t uses) {
+Value emit_op(IrBuilder& b, Op op, DType dtype, const ParamsRef& params,
+              std::span<const Value> operands, std::int64_t uses) {
   constexpr int most_inlined = 2;
   const bool is_long = op_weight(op, dtype) >= 15 && (is_float(dtype) || op == Op::threefry);
   if (!is_long || uses <= most_inlined) return emit_op(b, op, dtype, params, operands);
   const int simd_lanes = operands[0].simd_lanes;
   const std::string name =
       "vt." + std::string(name_of(op)) + "." + name_of(dtype) + "x" + std::to_string(simd_lanes);
-  return b.call_helper(name, dtype, simd_lanes, operands, [&](const Vec<Value>& arguments) {
-    return emit_op(b, op, dtype, params, arguments);
-  });
+  return b.call_helper(
+      name, dtype, simd_lanes, {operands.begin(), operands.end()},
+      [&](const Vec<Value>& arguments) { return emit_op(b, op, dtype, params, arguments); });
 }
 
 }  // namespace vt::detail::cpu

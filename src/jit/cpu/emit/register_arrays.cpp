@@ -82,13 +82,13 @@ Val RegisterEmitter::array_value(const GraphBody& g, const Equation& e, const Ve
   const int lanes = std::max(b_.target().simd_lanes(std::max<std::size_t>(widest, 4)), 1);
   const std::int64_t count = out.elements(), vectors = count / lanes * lanes;
   const auto iteration = [&](Value i, int wide) {
-    Elements operands;
+    Operands operands;
     for (const Val& x : in)
       operands.push_back(x.is_array() ? b_.load(b_.offset(first_of(object(x)), object(x).dtype, i),
                                                 object(x).dtype, wide)
                                       : x[0]);
     Value result;
-    if (e.op == Op::full) result = number(e.as<FullParams>().value, out.dtype);
+    if (e.op == Op::full) result = constant(e.as<FullParams>().value.converted(out.dtype));
     else if (e.op == Op::iota)
       result = b_.convert(wide == 1 ? i : b_.add(b_.splat(i, wide), b_.iota(DType::i64, wide)),
                           out.dtype);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/dependence.hpp"
+#include "../../regions/small_arrays.hpp"
 #include "register_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS
@@ -20,38 +20,7 @@ namespace vt::detail::cpu::register_emission {
 
 using Elements = Vec<Value>;
 
-/// A value: its elements in row-major order, or an array in memory. What is computed is made of
-/// elements alone, so that it never claims to lie where one of its operands lies.
-class Val {
- public:
-  Val() = default;
-  Val(Elements computed) : elements_(std::move(computed)) {}
-  static Val array(int object) {
-    Val v;
-    v.object_ = object;
-    return v;
-  }
-  /// Elements that are read where they are first needed, from an object that nothing writes to.
-  static Val unread(int object) {
-    Val v;
-    v.memory_ = object;
-    return v;
-  }
-
-  const Elements& elements() const { return elements_; }
-  const Value& operator[](std::integral auto i) const { return elements_[i]; }
-  bool is_array() const { return object_ >= 0; }
-  int object() const { return object_; }
-  /// The object that the elements can be read from; −1: there is none.
-  int memory() const { return memory_; }
-  bool is_unread() const { return memory_ >= 0 && elements_.empty(); }
-  /// The elements as they are in memory.
-  void read(Val from_memory) { elements_ = std::move(from_memory.elements_); }
-
- private:
-  Elements elements_;
-  int object_ = -1, memory_ = -1;
-};
+using Val = SmallArray<Value>;
 
 /// A value in memory. `start`: where an element of it begins, in elements (scan's element of a
 /// sequence).
@@ -70,12 +39,13 @@ struct Object {
   bool by_element = false;
 };
 
-class RegisterEmitter {
+class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
  public:
   RegisterEmitter(IrBuilder& b, const LaneForm& form);
   void emit(const std::string& name);
 
  private:
+  friend class SmallArrays<RegisterEmitter, Value>;
   using Env = Vec<Val>;
   using Flags = Dependence::Flags;
 
@@ -83,7 +53,6 @@ class RegisterEmitter {
   void whole();
   /// `load`: results that lie in memory so far, and are small, are loaded.
   Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs, bool load = true);
-  static bool is_sequence(const Equation& e, std::size_t operand);
   bool is_wide(const Val& v) const;
   Flags wide_flags(const Vec<Val>& values) const;
   /// All registers of some values as one list, and back. Values in memory have none.
@@ -175,58 +144,42 @@ class RegisterEmitter {
   Flags restrict_writes(const Vec<Val>& carried);
   void restore_writes(const Flags& flags);
 
-  // ---- values (emit/register_values.cpp) --------------------------------------------------------
-  /// all[index], the index in range.
+  // ---- numbers, for SmallArrays (emit/register_values.cpp) --------------------------------------
+  Value constant(const Scalar& x);
+  bool is_constant(Value x) const { return b_.is_constant(x); }
+  bool is_number(Value x, double number) { return b_.is_number(x, number); }
+  Value apply(Op op, DType dtype, const ParamsRef& params, Operands operands,
+              std::int64_t uses = 0);
+  Value multiply_add(Value x, Value y, Value sum);
+  Value chosen(Value mask, Value a, Value b);
+  static Value keep(Value x) { return x; }
+  /// The element of `all` at an index in range.
   Value chosen(const Elements& all, Value index);
   Value equals(Value index, std::int64_t i) {
     return b_.compare(Compare::eq, index, b_.integer(index.dtype, i, index.simd_lanes));
   }
-  Value either(Value mask, Value a, Value b);
-  Value apply(Op op, DType dtype, const ParamsRef& params, Elements operands,
-              std::int64_t uses = 1);
-  Value without_operation(const Equation&, const Elements& operands);
-  Value number(const Scalar& s, DType d);
-  Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  Val leaf(const Equation& e, const Aval& out);
-  Val reduced(const GraphBody& g, const Equation& e, const Val& x);
-  Val position(const GraphBody& g, const Equation& e, const Val& x);
-  Val running(const GraphBody& g, const Equation& e, const Val& x);
-  Val product(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  Val concatenated(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-
-  // ---- places that are known at run time (emit/register_values.cpp) -----------------------------
-  /// The start along an axis, moved inside as the interpreter does.
-  Value clamped(Value start, std::int64_t most);
-  static std::int64_t largest(DType d, std::int64_t most);
-  Value linear(const Shape& shape, const Vec<Value>& index);
-  /// Distances of a window's elements from its first.
-  static Vec<std::int64_t> window(const Shape& shape, const Shape& sizes);
-  Value element_at(const Val& x, Value place, std::int64_t by = 0) {
-    return x.is_array() ? read(object(x), place, by) : chosen(x.elements(), further(place, by));
+  Value both_of(Value a, Value b) {
+    return a.simd_lanes == b.simd_lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b));
   }
   Value further(Value place, std::int64_t by) {
     return by == 0 ? place : sum(place, index_number(by));
   }
-  Value start_of(const Shape& shape, const Shape& sizes, std::span<const Val> starts);
-  Val dynamic_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  Val dynamic_update_slice(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  /// As the definition in graph.hpp reads.
-  struct Target {
-    Value place, inside;
-  };
-  Target target(const Shape& shape, const IndexedElement& at, IndexMode mode, const Val& indices);
-  Val gathered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  /// One update after the other, in row-major order.
-  Val scattered(const GraphBody& g, const Equation& e, const Vec<Val>& in);
-  Value both_of(Value a, Value b) {
-    return a.simd_lanes == b.simd_lanes ? b_.bit_and(a, b) : b_.bit_and(wide(a), wide(b));
+  Value further(Value place, Value by, std::int64_t stride) {
+    if (stride != 1) by = b_.mul(by, b_.integer(DType::i64, stride, by.simd_lanes));
+    return sum(place, by);
   }
+  static const Val& readable(const Val& x) { return x; }
+  Value element_at(const Val& x, Value place, std::int64_t by) {
+    return x.is_array() ? read(object(x), place, by) : chosen(x.elements(), further(place, by));
+  }
+  static Val updatable(const Val& x) { return x.is_array() ? x : Val(x.elements()); }
+  void put(Val& to, Value place, std::int64_t by, Value inside, Op op, Value x);
 
   IrBuilder& b_;
   const LaneForm& form_;
   const GraphBody& graph_;  ///< as a lane sees it
   const Equation& equation_;
-  std::size_t carries_ = 0;
+  const std::size_t carries_;
   int width_ = 1;
   Vec<Value> pointers_;
   Vec<Object> objects_;

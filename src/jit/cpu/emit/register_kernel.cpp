@@ -54,11 +54,11 @@ bool has_unset_arrays(const GraphBody& g) {
 }
 
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
-    : b_(b), form_(form), graph_(form.lane), equation_(form.lane.equations[0]) {
-  carries_ =
-      equation_.op == Op::while_ ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-      : equation_.op == Op::scan ? static_cast<std::size_t>(equation_.as<ScanParams>().carries)
-                                 : 0;
+    : b_(b),
+      form_(form),
+      graph_(form.lane),
+      equation_(form.lane.equations[0]),
+      carries_(carries_of(equation_)) {
   if (!form_.side_by_side()) return;
   far_ = fills_caches(form);
   std::size_t widest = 1;
@@ -165,13 +165,6 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool l
   Vec<Val> outputs;
   for (Var v : g.outputs) outputs.push_back(load ? loaded(env[v]) : env[v]);
   return outputs;
-}
-
-bool RegisterEmitter::is_sequence(const Equation& e, std::size_t operand) {
-  if (e.op != Op::scan) return false;
-  const auto& p = e.as<ScanParams>();
-  return operand >= static_cast<std::size_t>(p.carries) &&
-         operand < static_cast<std::size_t>(p.carries + p.sequences);
 }
 
 // ---- branches and loops -------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Element-wise ops as CUDA text, for every element-wise op of the op table.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 
@@ -19,8 +20,12 @@ std::string from_memory(DType, const std::string& element);
 std::string to_memory(DType, const std::string& number);
 
 struct Operand {
-  std::string text;  ///< an identifier or a literal
-  DType dtype;
+  std::string text = {};  ///< an identifier or a literal; by default none
+  DType dtype = DType::f32;
+  bool may_repeat = false;  ///< what it is costs nothing
+  /// The small whole number that it is known to be, or NaN.
+  float known = std::numeric_limits<float>::quiet_NaN();
+  explicit operator bool() const { return !text.empty(); }
 };
 
 std::string literal(const Scalar&);

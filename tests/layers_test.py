@@ -46,7 +46,7 @@ rows = [
     (J + "regions", [BASE, IR, ELEMENTS, RECORD, J + "nest"]),
     (J + "lanes", [BASE, IR, J + "services"]),
     (J + "passes", [BASE, IR, RECORD, J + "report", J + "fusion", J + "regions", J + "lanes"]),
-    (C + "llvm", [BASE, J + "services", J + "report", J + "nest"]),
+    (C + "llvm", [BASE, IR, J + "services", J + "report", J + "nest"]),
     (C + "math", [T + "numerics", C + "llvm"]),
     (C + "emit", [BASE, IR, T + "numerics", J + "nest", J + "regions", C + "llvm", C + "math"]),
     (C + "products", [BASE, J + "services", J + "nest", J + "fusion", C + "llvm"]),

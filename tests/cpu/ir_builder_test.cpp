@@ -16,9 +16,9 @@
 namespace {
 
 using namespace vt_test;
+using vt::detail::Op;
 using vt::detail::with_type;
 using vt::detail::cpu::Compare;
-using vt::detail::cpu::Reduce;
 
 class IrBuilderTest : public IsaTest {};
 
@@ -147,8 +147,8 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
   Kernels kernels(GetParam().isa);
   IrBuilder& b = kernels.builder;
   const int counts[] = {1, 2, 3, 5, 8, 13, 16, 32};
-  const std::pair<Reduce, const char*> ops[] = {
-      {Reduce::add, "add"}, {Reduce::mul, "mul"}, {Reduce::max, "max"}, {Reduce::min, "min"}};
+  const std::pair<Op, const char*> ops[] = {
+      {Op::add, "add"}, {Op::mul, "mul"}, {Op::max, "max"}, {Op::min, "min"}};
   for (int lanes : counts)
     for (const auto& [op, name] : ops) {
       kernels.open(std::string(name) + std::to_string(lanes));
@@ -160,8 +160,8 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
               b.reduce_simd_lanes(op, b.load(kernels.buffer(0), vt::i16, lanes)));
       kernels.done();
     }
-  const std::pair<Reduce, const char*> bit_ops[] = {
-      {Reduce::bit_and, "and"}, {Reduce::bit_or, "or"}, {Reduce::bit_xor, "xor"}};
+  const std::pair<Op, const char*> bit_ops[] = {
+      {Op::and_, "and"}, {Op::or_, "or"}, {Op::xor_, "xor"}};
   for (const auto& [op, name] : bit_ops) {
     kernels.open(name);
     b.store(kernels.buffer(1), b.reduce_simd_lanes(op, b.load(kernels.buffer(0), vt::u32, 13)));
@@ -171,10 +171,8 @@ TEST_P(IrBuilderTest, LaneReductionsHaveOneFixedOrder) {
   const Value mask = b.load(kernels.buffer(0), vt::bool_, 13);
   b.store(kernels.buffer(1), b.any(mask));
   b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(1)), b.all(mask));
-  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(2)),
-          b.reduce_simd_lanes(Reduce::max, mask));
-  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(3)),
-          b.reduce_simd_lanes(Reduce::mul, mask));
+  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(2)), b.reduce_simd_lanes(Op::max, mask));
+  b.store(b.offset(kernels.buffer(1), vt::bool_, b.index(3)), b.reduce_simd_lanes(Op::mul, mask));
   kernels.done();
   kernels.compile();
   std::mt19937 random(3);
@@ -256,7 +254,7 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
             "add8", vt::f64, 8, {c[0], b.load(b.offset(array, vt::f64, i), vt::f64, 8)},
             [&](const vt::Vec<Value>& a) { return b.add(a[0], a[1]); })};
       })[0];
-  b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_simd_lanes(Reduce::add, total));
+  b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_simd_lanes(Op::add, total));
   kernels.done();
   kernels.open("runtime");
   b.call_runtime_void("vt_simd_sin", {kernels.buffer(0), b.index(1)});

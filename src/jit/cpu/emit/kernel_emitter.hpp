@@ -118,7 +118,7 @@ class KernelEmitter {
   void combine_into(Values& a, std::size_t first, const Values& other, std::size_t from);
   Value best_position(Op op, Value x, Value at);
   Value found_place(Value at);
-  Value running(Reduce op, Value x, Value& carried, Value* before);
+  Value running(Op op, Value x, Value& carried, Value* before);
   // Sums of floats add so many numbers one after the other at most, where more would drift by as
   // many roundings: longer loops go in pieces, each with a sum of its own.
   static constexpr std::int64_t most_additions = 32;

@@ -10,21 +10,6 @@
 
 namespace vt::detail::cpu {
 
-namespace reduction_emission {
-
-constexpr RuleTable<Reduce> of_lanes = rule_table<Reduce>({
-    {Op::reduce_sum, Reduce::add},
-    {Op::reduce_prod, Reduce::mul},
-    {Op::reduce_max, Reduce::max},
-    {Op::reduce_min, Reduce::min},
-    {Op::reduce_any, Reduce::bit_or},
-    {Op::reduce_all, Reduce::bit_and},
-});
-static_assert(RuleMissingFor<first_reduction_without_rule(of_lanes)>::ok);
-Reduce simd_reduce(Op op) { return of_lanes[op]; }
-
-}  // namespace reduction_emission
-
 Vec<DType> KernelEmitter::carried_dtypes() const {
   Vec<DType> dtypes;
   for (int r : reductions_) {
@@ -36,20 +21,19 @@ Vec<DType> KernelEmitter::carried_dtypes() const {
 }
 
 Values KernelEmitter::initial(int simd_lanes) {
-  using namespace reduction_emission;
   Values init;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
     if (reduction.position >= 0) {
       const DType d = nest_.values[reduction.value].dtype;
-      init.push_back(
-          b_.identity(reduction.op == Op::argmax ? Reduce::max : Reduce::min, d, simd_lanes));
+      init.push_back(b_.identity(reduction.op == Op::argmax ? Op::max : Op::min, d, simd_lanes));
       // none yet: loses against every element
       init.push_back(b_.integer(reduction.dtype, -1, simd_lanes));
     } else if (reduction.op == Op::reduce) {
       init.push_back(values_.get_simd_lanes(reduction.init));
     } else {
-      init.push_back(b_.identity(simd_reduce(reduction.op), reduction.dtype, simd_lanes));
+      init.push_back(
+          b_.identity(reduction_facts[reduction.op].combine, reduction.dtype, simd_lanes));
     }
   }
   return init;
@@ -81,7 +65,7 @@ Value KernelEmitter::wins(Op op, Value x, Value at, Value y, Value where) {
 
 // The results so far for each SIMD lane of x, given that of the SIMD lane before the first;
 // `carried` becomes that of the last lane. `before`: where the results without the own x go.
-Value KernelEmitter::running(Reduce op, Value x, Value& carried, Value* before) {
+Value KernelEmitter::running(Op op, Value x, Value& carried, Value* before) {
   const int simd_lanes = x.simd_lanes;
   const auto moved = [&](Value last, Value by_lane, int step) {
     Vec<int> back;  // `step` SIMD lanes of `last`, then those of the other
@@ -106,13 +90,12 @@ Value KernelEmitter::running(Reduce op, Value x, Value& carried, Value* before) 
 
 // carried[first…] after one more vector of inputs, which come in the order of their positions.
 void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
-  using namespace reduction_emission;
   const int simd_lanes = values_.simd_lanes();
   bind_states(carried, first);
   Values next = carried;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
-    const Reduce op = simd_reduce(reduction.op);
+    const Op op = reduction_facts[reduction.op].combine;
     if (reduction.position >= 0) {
       const Value x = values_.get_simd_lanes(reduction.value),
                   at = values_.get_simd_lanes(reduction.position);
@@ -153,7 +136,6 @@ void KernelEmitter::accumulate(Values& carried, std::size_t first, Value mask) {
 
 void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& other,
                                  std::size_t from) {
-  using namespace reduction_emission;
   for (int r : reductions_) {
     const NestReduction& reduction = reduction_of(r);
     if (reduction.position >= 0) {
@@ -163,7 +145,7 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
       first += 2;
       from += 2;
     } else {
-      a[first] = b_.combine(simd_reduce(reduction.op), a[first], other[from]);
+      a[first] = b_.combine(reduction_facts[reduction.op].combine, a[first], other[from]);
       ++first;
       ++from;
     }
@@ -173,8 +155,8 @@ void KernelEmitter::combine_into(Values& a, std::size_t first, const Values& oth
 // The place of the extreme of all SIMD lanes: the first of those that have it.
 Value KernelEmitter::best_position(Op op, Value x, Value at) {
   if (x.simd_lanes > 1) {
-    const Value best = b_.splat(
-        b_.reduce_simd_lanes(op == Op::argmax ? Reduce::max : Reduce::min, x), x.simd_lanes);
+    const Value best =
+        b_.splat(b_.reduce_simd_lanes(op == Op::argmax ? Op::max : Op::min, x), x.simd_lanes);
     Value has = b_.compare(Compare::eq, x, best);
     if (is_float(x.dtype)) has = b_.bit_or(has, b_.bit_and(b_.is_nan(x), b_.is_nan(best)));
     // As an unsigned number the place of no element, -1, comes after all others.
@@ -185,7 +167,7 @@ Value KernelEmitter::best_position(Op op, Value x, Value at) {
                                       : DType::u8;
     at = b_.bitcast(
         b_.reduce_simd_lanes(
-            Reduce::min,
+            Op::min,
             b_.bitcast(b_.select(has, at, b_.integer(at.dtype, -1, at.simd_lanes)), places)),
         at.dtype);
   }
@@ -284,7 +266,6 @@ Values KernelEmitter::reduce_range(std::size_t depth, Value lo, Value hi, bool k
 }
 
 void KernelEmitter::horizontal() {
-  using namespace reduction_emission;
   const int simd_lanes = values_.simd_lanes(),
             copies = stage_->vector_loop < 0 ? 1 : stage_->accumulators;
   pieces_ = pieces(
@@ -307,7 +288,8 @@ void KernelEmitter::horizontal() {
     } else if (reduction.running) {
       ++at;
     } else {
-      values_.bind_result(r, b_.reduce_simd_lanes(simd_reduce(reduction.op), carried[at]));
+      values_.bind_result(r,
+                          b_.reduce_simd_lanes(reduction_facts[reduction.op].combine, carried[at]));
       ++at;
     }
   }

@@ -359,19 +359,20 @@ Value IrBuilder::all(Value mask) { return bit_not(any(bit_not(mask))); }
 
 // ---- reductions ---------------------------------------------------------------------------------
 
-Value IrBuilder::combine(Reduce op, Value a, Value b) {
+Value IrBuilder::combine(Op op, Value a, Value b) {
   switch (op) {
-    case Reduce::add: return add(a, b);
-    case Reduce::mul: return mul(a, b);
-    case Reduce::max: return max(a, b);
-    case Reduce::min: return min(a, b);
-    case Reduce::bit_and: return bit_and(a, b);
-    case Reduce::bit_or: return bit_or(a, b);
-    default: return bit_xor(a, b);
+    case Op::add: return add(a, b);
+    case Op::mul: return mul(a, b);
+    case Op::max: return max(a, b);
+    case Op::min: return min(a, b);
+    case Op::and_: return bit_and(a, b);
+    case Op::or_: return bit_or(a, b);
+    case Op::xor_: return bit_xor(a, b);
+    default: fault("combine", a, b);
   }
 }
 
-Value IrBuilder::identity(Reduce op, DType d, int simd_lanes) {
+Value IrBuilder::identity(Op op, DType d, int simd_lanes) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   const int bits = is_bool(d) ? 1 : static_cast<int>(size_of(d)) * 8;
   const std::int64_t largest = is_bool(d) ? 1
@@ -381,18 +382,16 @@ Value IrBuilder::identity(Reduce op, DType d, int simd_lanes) {
   const std::int64_t least =
       is_signed_int(d) ? static_cast<std::int64_t>(~std::uint64_t{0} << (bits - 1)) : 0;
   switch (op) {
-    case Reduce::mul: return integer(d, 1, simd_lanes);
-    case Reduce::max:
-      return is_float(d) ? real(d, -inf, simd_lanes) : integer(d, least, simd_lanes);
-    case Reduce::min:
-      return is_float(d) ? real(d, inf, simd_lanes) : integer(d, largest, simd_lanes);
-    case Reduce::bit_and: return integer(d, -1, simd_lanes);
+    case Op::mul: return integer(d, 1, simd_lanes);
+    case Op::max: return is_float(d) ? real(d, -inf, simd_lanes) : integer(d, least, simd_lanes);
+    case Op::min: return is_float(d) ? real(d, inf, simd_lanes) : integer(d, largest, simd_lanes);
+    case Op::and_: return integer(d, -1, simd_lanes);
     // A float sum starts from +0 like NumPy's, though -0 would be the strictly neutral element.
     default: return integer(d, 0, simd_lanes);
   }
 }
 
-Value IrBuilder::reduce_simd_lanes(Reduce op, Value x) {
+Value IrBuilder::reduce_simd_lanes(Op op, Value x) {
   if (x.simd_lanes > 1 && !std::has_single_bit(static_cast<unsigned>(x.simd_lanes))) {
     const int p = static_cast<int>(std::bit_floor(static_cast<unsigned>(x.simd_lanes)));
     const Value low = slice_simd_lanes(x, 0, p), high = slice_simd_lanes(x, p, x.simd_lanes - p);

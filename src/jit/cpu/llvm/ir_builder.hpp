@@ -30,6 +30,7 @@
 
 #include <vt/detail/function.hpp>
 #include <vt/error.hpp>
+#include "../../../trace/ir/op.hpp"
 #include "../../services/background.hpp"
 #include "../../services/disk_cache.hpp"
 #include "line_table.hpp"
@@ -56,8 +57,6 @@ struct Value {
 };
 
 enum class Compare { eq, ne, lt, le, gt, ge };
-enum class Reduce { add, mul, max, min, bit_and, bit_or, bit_xor };
-
 /// A parameter of a generated function.
 struct Param {
   DType dtype = DType::i64;
@@ -309,10 +308,10 @@ class IrBuilder {
   /// Not a
   /// power of two: the SIMD lanes above the largest power of two are folded onto the first ones
   /// before.
-  Value reduce_simd_lanes(Reduce op, Value x);
-  Value combine(Reduce op, Value a, Value b);
+  Value reduce_simd_lanes(Op op, Value x);
+  Value combine(Op op, Value a, Value b);
   /// The neutral element: 0, 1, -inf or the least integer, …
-  Value identity(Reduce op, DType d, int simd_lanes = 1);
+  Value identity(Op op, DType d, int simd_lanes = 1);
 
   // ---- types ------------------------------------------------------------------------------------
   LLVMTypeRef register_type(DType d, int simd_lanes = 1);  ///< bool i1; f16, bf16 float

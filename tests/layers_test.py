@@ -50,8 +50,10 @@ rows = [
     (C + "math", [T + "numerics", C + "llvm"]),
     (C + "emit", [BASE, IR, T + "numerics", J + "nest", J + "regions", C + "llvm", C + "math"]),
     (C + "products", [BASE, J + "services", J + "nest", J + "fusion", C + "llvm"]),
+    (C + "sort", [BASE, IR, J + "services", J + "fusion"]),
     (C + "runtime", [BASE, IR, T + "numerics", RECORD, J + "services", J + "report", J + "nest",
-                     J + "fusion", J + "regions", J + "lanes", J + "passes"]),
+                     J + "fusion", J + "regions", J + "lanes", J + "passes", C + "llvm",
+                     C + "products", C + "sort"]),
     ("src/jit/cpu", [BASE, J + "services", J + "nest", C + "llvm", C + "math", C + "emit",
                      C + "products", C + "runtime"]),
     (G + "driver", [BASE, RECORD, J + "fusion"]),
@@ -64,7 +66,8 @@ rows = [
     (G + "program", [BASE, IR, T + "numerics", RECORD, J + "services", J + "report", J + "fusion",
                      J + "regions", J + "lanes", J + "passes", G + "driver", G + "math",
                      G + "mapping", G + "libraries", G + "source", G + "products"]),
-    ("src/jit", [BASE, IR, RECORD, J + "services", J + "passes", C + "runtime"]),
+    ("src/jit", [BASE, IR, T + "numerics", RECORD, J + "services", J + "passes",
+                 C + "products", C + "runtime"]),
 ]
 may_include = {}
 for folder, below in rows:

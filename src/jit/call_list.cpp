@@ -14,6 +14,7 @@
 #include "../trace/base/scalar_math.hpp"
 #include "../trace/base/timeline.hpp"
 #include "../trace/record/node.hpp"
+#include "cpu/products/matmul.hpp"
 #include "passes/row_sums.hpp"
 
 namespace vt::detail {
@@ -51,7 +52,7 @@ struct Callee {
 using CalleeRef = std::shared_ptr<const Callee>;
 
 // By the body itself, and by the flags of operands and results.
-CalleeRef callee_of(const BatchedCallParams& p, const Backend& backend) {
+CalleeRef callee_of(const BatchedCallParams& p) {
   struct Cache {
     Mutex mutex;
     RecentMap<std::string, CalleeRef> known{1024};
@@ -70,7 +71,7 @@ CalleeRef callee_of(const BatchedCallParams& p, const Backend& backend) {
   made->split = split_row_sums(p.body, p.summed);
   Vec<bool> mapped;
   for (bool m : p.lanes.mapped) mapped.push_back(m);
-  made->program = std::make_shared<const RowProgram>(made->split.body, std::move(mapped), backend);
+  made->program = std::make_shared<const RowProgram>(made->split.body, std::move(mapped));
   Vec<CalleeRef> gone;
   const std::lock_guard lock(cache->mutex);
   return *cache->known.emplace(std::move(key), std::move(made), gone);
@@ -110,8 +111,7 @@ struct CallList::Step {
   Vec<Var> last;             ///< values that nobody reads after it
 };
 
-CallList::CallList(GraphBody graph, const Backend& backend)
-    : graph_(std::move(graph)), backend_(backend) {
+CallList::CallList(GraphBody graph) : graph_(std::move(graph)) {
   const Span span("compile", "plan calls");
   plan();
 }
@@ -248,7 +248,7 @@ void CallList::plan() {
     Step& s = steps_.emplace_back();
     s.kind = kinds[k];
     s.equation = static_cast<int>(k);
-    if (s.kind == Step::Kind::call) s.callee = callee_of(e.as<BatchedCallParams>(), backend_);
+    if (s.kind == Step::Kind::call) s.callee = callee_of(e.as<BatchedCallParams>());
   }
   flush();
 
@@ -500,7 +500,7 @@ class CallList::Run {
     spec.a_row = 1, spec.a_column = of.m, spec.b_row = of.n, spec.b_column = 1;
     spec.any_depth = true;
     BufferRef product = allocate(bytes(v), "a sum");
-    list_.backend_.product(spec, false)->run(a->data, b->data, product->data);
+    cpu::make_matmul(spec, false)->run(a->data, b->data, product->data);
     if (s.total) call_list::add_elements(d, s.total->data, product->data, bytes(v));
     else s.total = std::move(product);
   }

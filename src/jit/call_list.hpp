@@ -13,7 +13,7 @@ namespace vt::detail {
 class CallList : public Executable {
  public:
   /// A Graph that suits_call_list.
-  CallList(GraphBody graph, const Backend& backend);
+  explicit CallList(GraphBody graph);
   ~CallList() override;
   Vec<BufferRef> run(std::span<const BufferRef> inputs) override;
   void report(Report& report, int depth) const override;
@@ -25,7 +25,6 @@ class CallList : public Executable {
   void plan();
 
   GraphBody graph_;
-  const Backend& backend_;
   Vec<Step> steps_;
   Vec<Var> sum_;  ///< per Var: the Var in whose sum it ends, itself mostly
 };

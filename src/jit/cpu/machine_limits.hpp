@@ -2,7 +2,7 @@
 // kept on disk.
 #pragma once
 
-#include "runtime/backend.hpp"
+#include "runtime/compiler.hpp"
 
 namespace vt::detail::cpu {
 
@@ -16,9 +16,5 @@ void emit_multiply_adds(IrBuilder&);
 /// [begin, end).
 void emit_reading(IrBuilder&);
 }  // namespace limit_loops
-
-/// With all threads that vt uses. Measures for some tenths of a second where nobody has, or
-/// `again`, and then keeps the better of both.
-MachineLimits machine_limits(bool again);
 
 }  // namespace vt::detail::cpu

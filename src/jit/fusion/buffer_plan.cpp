@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
@@ -19,9 +20,7 @@ namespace buffer_planning {
 
 using Kind = BufferPlan::Slot::Kind;
 
-struct Life {
-  int first = -1, last = -1;  // steps
-};
+using Life = BufferPlan::Life;
 
 /// What is free of the scratch block, which has no end.
 class Gaps {
@@ -122,6 +121,9 @@ class Planner {
       if (plan_.slots[v].kind == Kind::produced && lives_[v].last >= 0 &&
           !is_output(static_cast<Var>(v)))
         plan_.released[lives_[v].last].push_back(static_cast<Var>(v));
+    plan_.lives = std::move(lives_);
+    for (std::size_t v = 0; v < plan_.lives.size(); ++v)
+      if (is_output_[v]) plan_.lives[v].last = static_cast<int>(fusion_.steps.size());
     return std::move(plan_);
   }
 
@@ -468,6 +470,56 @@ void prefer_owned(Fusion& fusion, const OwnedInputs& owned) {
 BufferPlan plan_buffers(const Fusion& fusion, const OwnedInputs& owned,
                         std::span<const bool> within_results) {
   return buffer_planning::Planner(fusion, owned, within_results).run();
+}
+
+Memory planned_memory(const Fusion& fusion, const BufferPlan& plan) {
+  using Kind = BufferPlan::Slot::Kind;
+  const GraphBody& g = fusion.graph;
+  const int steps = static_cast<int>(fusion.steps.size());
+  Vec<const Equation*> makers(g.avals.size(), nullptr);  // none of inputs
+  for (const Equation& e : g.equations)
+    for (Var v : e.outputs) makers[v] = &e;
+  Memory m;
+  for (std::size_t v = 0; v < g.avals.size(); ++v) {
+    const BufferPlan::Slot& s = plan.slots[v];
+    const BufferPlan::Life life = plan.lives[v];
+    const Equation* const maker = makers[v];
+    const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
+    if (s.kind == Kind::unused || bytes == 0 || (s.kind != Kind::input && life.last < 0)) continue;
+    const bool over_input = s.kind == Kind::input && maker;
+    constexpr const char* places[] = {"",        "input",           "constant", "result",
+                                      "scratch", "within a result", "own"};
+    if (s.kind == Kind::input && !over_input) m.inputs += bytes;
+    if (s.kind == Kind::constant) m.constants += bytes;
+    if (s.kind == Kind::output || (s.kind == Kind::produced && life.last == steps))
+      m.results += bytes;
+    m.values.push_back({(maker ? std::string(name_of(maker->op)) + " " : "") + g.avals[v].str(),
+                        over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
+                        life.first < 0 ? steps : life.first, std::max(life.last, 0),
+                        maker ? maker->where : CallSite{}});
+  }
+  return m;
+}
+
+// Merges runs of equal lengths: a standard sort of these would be twenty functions more in the one
+// unit.
+void largest_first(std::vector<Memory::Value>& values) {
+  const std::size_t n = values.size();
+  Vec<std::size_t> from(n), to(n);
+  for (std::size_t i = 0; i < n; ++i) from[i] = i;
+  for (std::size_t run = 1; run < n; run *= 2) {
+    for (std::size_t begin = 0, at = 0; begin < n; begin += 2 * run) {
+      const std::size_t half = std::min(begin + run, n), end = std::min(begin + 2 * run, n);
+      for (std::size_t a = begin, b = half; at < end; ++at)
+        to[at] = b == end || (a < half && values[from[a]].bytes >= values[from[b]].bytes)
+                     ? from[a++]
+                     : from[b++];
+    }
+    std::swap(from, to);
+  }
+  std::vector<Memory::Value> sorted;
+  for (std::size_t i : from) sorted.push_back(std::move(values[i]));
+  values = std::move(sorted);
 }
 
 CallSite line_of_largest(const GraphBody& g) {

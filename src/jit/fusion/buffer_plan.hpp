@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <vt/detail/small_vec.hpp>
+#include <vt/execution.hpp>
 
 #include "fuse.hpp"
 
@@ -25,8 +27,14 @@ struct BufferPlan {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
+  /// The steps that read and write a value: the first and the last of them; of results the last is
+  /// behind all steps. −1: none.
+  struct Life {
+    int first = -1, last = -1;
+  };
   /// per Var of the Fusion's graph (those that share storage are unused but for one)
   Vec<Slot> slots;
+  Vec<Life> lives;
   std::size_t arena_bytes = 0;
   /// Per step: the produced buffers that nobody needs after it.
   Vec<Vec<Var>> released;
@@ -48,6 +56,11 @@ struct OwnedInputs {
 /// Has results share memory with the owned inputs that end where they are written, rather than with
 /// other operands. Before kernels are compiled.
 void prefer_owned(Fusion&, const OwnedInputs& owned);
+
+/// What lies where, and for how long. Not counted: what steps take while they work.
+Memory planned_memory(const Fusion&, const BufferPlan&);
+/// The order in which they are shown.
+void largest_first(std::vector<Memory::Value>&);
 
 /// `within_results`: per Var, may its buffer lie in that of a result? Empty: all may.
 BufferPlan plan_buffers(const Fusion&, const OwnedInputs& owned = {},

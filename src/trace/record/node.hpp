@@ -130,7 +130,7 @@ void evaluate(std::span<const Tensor>, CallSite, const char* function = nullptr)
 /// Is the value a constant known now, without running anything?
 bool is_known(const Tensor&);
 
-/// Runs a Graph on buffers with the chosen backend. Defined by src/jit (execute.cpp).
+/// Runs a Graph on buffers with the chosen backend. Defined by src/jit (run.cpp).
 /// `at_first_sight`: compiled even if it is small and new, if it has functions that the interpreter
 /// rounds in another way.
 Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,

@@ -381,6 +381,10 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulSpec& given, bool hurry) {
 #else
 
 std::shared_ptr<const Matmul> make_matmul(const MatmulSpec&, bool) { return nullptr; }
+bool chains(const MatmulSpec&, const MatmulSpec&) { return false; }
+std::shared_ptr<const ProductChain> make_chain(const MatmulSpec&, const MatmulSpec&) {
+  return nullptr;
+}
 
 #endif
 

@@ -25,6 +25,7 @@
 #include "../../services/planning.hpp"
 #include "../../services/recursion_exit.hpp"
 #include "../../services/threads.hpp"
+#include "compiler.hpp"
 #include "lane_machine.hpp"
 #include "loop_iterations.hpp"
 #include "program.hpp"
@@ -32,8 +33,8 @@
 
 namespace vt::detail {
 
-ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Backend& backend)
-    : equation_(e), alone_(alone(fusion.graph, e)), backend_(backend) {
+ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e)
+    : equation_(e), alone_(alone(fusion.graph, e)) {
   need_stack(e.where);
   if (lanes_of(e)) lanes_ = *lanes_of(e);
   if (lanes_)
@@ -44,25 +45,26 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   }
   if (e.op == Op::while_) carries_ = e.as<WhileParams>().carries;
   if (e.op == Op::scan) carries_ = e.as<ScanParams>().carries;
-  std::optional<LaneForm> form = in_register_form();
-  if (form) {
-    form->known = known_integers(fusion.graph, fusion.maker, e);
-    lane_count_ = form->count;
-    runs_in_registers_ = true;
-    for (const RecursiveBody& f : form->functions) functions_.push_back(f.users_name);
-    constants_ = form->constants;
-    lane_axes_ = form->axes;
-    lanes_first_ = (lane_count_ >= 0 || e.op == Op::fused_region) && functions_.empty() &&
-                   !any_of(form->axes, [](int axis) { return axis > 0; });
-    if (!Planning::now()) {
-      const double work = register_work(*form);
-      const bool hurry = work < least_waking_work ||
-                         is_long_for_its_work(static_cast<double>(register_cost(*form)), work);
-      in_registers_ = backend.compile_register_kernel(*form, hurry);
-    }
-    for (std::size_t i = 0; i < carries_; ++i)
-      if (!form->in_registers(form->lane.aval(form->lane.equations[0].inputs[i])))
-        in_place_.push_back(i);
+  form_ = in_register_form();
+  if (!form_) return;
+  form_->known = known_integers(fusion.graph, fusion.maker, e);
+  lanes_first_ = (form_->count >= 0 || e.op == Op::fused_region) && form_->functions.empty() &&
+                 !any_of(form_->axes, [](int axis) { return axis > 0; });
+  for (std::size_t i = 0; i < carries_; ++i)
+    if (!form_->in_registers(form_->lane.aval(form_->lane.equations[0].inputs[i])))
+      in_place_.push_back(i);
+}
+ControlRunner::~ControlRunner() = default;
+
+void ControlRunner::compile() {
+  const Equation& e = equation_;
+  need_stack(e.where);
+  if (form_) {
+    if (Planning::now()) return;
+    const double work = register_work(*form_);
+    const bool hurry = work < least_waking_work ||
+                       is_long_for_its_work(static_cast<double>(register_cost(*form_)), work);
+    in_registers_ = cpu::compile_register_kernel(*form_, hurry);
     return;
   }
   // compiled when it first runs, as its program has such steps itself
@@ -70,7 +72,7 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   if (e.op == Op::batched_call) {
     const auto& p = e.as<BatchedCallParams>();
     bodies_.clear();
-    machine_ = std::make_unique<LaneMachine>(p.body, p.lanes, e.where, backend);
+    machine_ = std::make_unique<LaneMachine>(p.body, p.lanes, e.where);
     return;
   }
   if (e.op == Op::fused_region)
@@ -84,7 +86,6 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e, const Back
   }
   for (std::size_t b = 0; b < bodies_.size() && !cut_; ++b) program(b);
 }
-ControlRunner::~ControlRunner() = default;
 
 std::optional<LaneForm> ControlRunner::in_register_form() const {
   const Equation& e = equation_;
@@ -107,7 +108,7 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
   if (!made) {
     // The body of a loop may write its next state over the last.
     const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
-    made = std::make_shared<Program>(graph_for(body, lanes), backend_,
+    made = std::make_shared<Program>(graph_for(body, lanes),
                                      loops ? OwnedInputs::carries(carries_) : OwnedInputs());
   }
   return *made;
@@ -118,14 +119,14 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 // than what the host takes for a call.
 bool ControlRunner::is_to_be_remembered() const {
   constexpr int deep = 64;
-  return !functions_.empty() && equation_.op != Op::batched_call && RecursionMemory::is_wanted() &&
-         thread_state().recursion >= deep;
+  return form_ && !form_->functions.empty() && equation_.op != Op::batched_call &&
+         RecursionMemory::is_wanted() && thread_state().recursion >= deep;
 }
 
 Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   need_stack(equation_.where);
   if (machine_) return machine_->run(operands);
-  if (runs_in_registers_ && !is_to_be_remembered()) return run_in_registers(std::move(operands));
+  if (form_ && !is_to_be_remembered()) return run_in_registers(std::move(operands));
   if (equation_.op == Op::recursive_call) return run_recursive(operands);
   if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
   switch (equation_.op) {
@@ -162,14 +163,14 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   SmallVec<void*, 32> buffers;
   for (const BufferRef& b : operands) buffers.push_back(b->data);
   for (const BufferRef& b : results) buffers.push_back(b->data);
-  if (!functions_.empty()) {
+  if (!form_->functions.empty()) {
     run_recursions(buffers.data());
-  } else if (lane_count_ < 0) {
+  } else if (form_->count < 0) {
     in_registers_(buffers.data(), nullptr, 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
     parallel_ranges(
-        lane_count_, grain,
+        form_->count, grain,
         [&](std::int64_t begin, std::int64_t end) {
           if (begin < end) in_registers_(buffers.data(), nullptr, begin, end);
         },
@@ -187,18 +188,18 @@ void ControlRunner::run_recursions(void* const* buffers) const {
     calls.push_back(begin);
     calls.push_back(depth);
     calls.push_back(stack_end() ? address(stack_end() + frame) : 0);
-    for (const BufferRef& c : constants_) calls.push_back(address(c->data));
+    for (const BufferRef& c : form_->constants) calls.push_back(address(c->data));
     const std::optional<TooDeep> why =
         run_recursion([&] { in_registers_(buffers, calls.data(), begin, end); });
     if (!why) return;
-    const std::string& name = functions_[why->function];
+    const std::string& name = form_->functions[why->function].users_name;
     const std::string start =
-        lane_count_ < 0 ? start_of_recursion(buffers) : lane_that_runs(calls[0], buffers);
+        form_->count < 0 ? start_of_recursion(buffers) : lane_that_runs(calls[0], buffers);
     if (why->of_stack) fail_stack_too_small(name, why->depth, start, equation_.where);
     fail_too_deep(name, why->depth, start, equation_.where);
   };
-  if (lane_count_ < 0) run(0, 1);
-  else parallel_ranges(lane_count_, grain, run, 4, Wake::when_long);
+  if (form_->count < 0) run(0, 1);
+  else parallel_ranges(form_->count, grain, run, 4, Wake::when_long);
 }
 
 std::string ControlRunner::start_of_recursion(const void* const* buffers) const {
@@ -211,7 +212,7 @@ std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* 
   Vec<Aval> of_lane;
   Vec<const std::byte*> begin;
   for (std::size_t i = equation_.op == Op::cond ? 1 : 0; i < alone_.inputs.size(); ++i) {
-    if (lane_axes_[i] != 0) continue;
+    if (form_->axes[i] != 0) continue;
     Aval a = alone_.aval(alone_.inputs[i]);
     a.shape.erase(a.shape.begin());
     of_lane.push_back(a);
@@ -320,16 +321,17 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
 void ControlRunner::report(Report& report, int depth) const {
   ReportStep note;
   note.depth = depth;
-  if (equation_.op == Op::recursive_call && !runs_in_registers_)
+  if (equation_.op == Op::recursive_call && !form_)
     note.title = equation_.as<RecursionParams>().function->name +
                  " calls itself; its body is a program of its own";
-  if (runs_in_registers_)
-    note.title = std::string("one function, its values in registers") +
-                 (functions_.empty() ? "" : ", calls itself") +
-                 (lane_count_ < 0 ? std::string()
-                                  : ", " + std::to_string(lane_count_) + " lanes " +
-                                        (functions_.empty() ? "side by side" : "one by one")) +
-                 (in_registers_.optimised() ? "" : ", not optimised yet");
+  if (form_)
+    note.title =
+        std::string("one function, its values in registers") +
+        (form_->functions.empty() ? "" : ", calls itself") +
+        (form_->count < 0 ? std::string()
+                          : ", " + std::to_string(form_->count) + " lanes " +
+                                (form_->functions.empty() ? "side by side" : "one by one")) +
+        (in_registers_.optimised() ? "" : ", not optimised yet");
   if (!note.title.empty()) report.push_back(std::move(note));
   if (machine_) machine_->report(report, depth);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {

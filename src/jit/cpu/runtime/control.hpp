@@ -17,9 +17,9 @@
 #include "../../../trace/ir/executable.hpp"
 #include "../../../trace/ir/graph.hpp"
 #include "../../fusion/fuse.hpp"
+#include "../../nest/kernel.hpp"
 #include "../../passes/scan_tiling.hpp"
 #include "../../regions/lane_form.hpp"
-#include "backend.hpp"
 
 namespace vt::detail {
 
@@ -28,9 +28,10 @@ class Program;
 
 class ControlRunner {
  public:
-  /// Compiles the bodies. Throws: Error(backend).
-  ControlRunner(const Fusion&, const Equation&, const Backend&);
+  ControlRunner(const Fusion&, const Equation&);
   ~ControlRunner();
+  /// It all, or the bodies. Throws: Error(backend).
+  void compile();
   /// The equation's results. They own their memory, or are operands.
   /// Operands that nobody else holds may be written over.
   Vec<BufferRef> run(Vec<BufferRef> operands) const;
@@ -38,9 +39,10 @@ class ControlRunner {
   /// of what they differ in, or as a fused region without lanes; no function if it is neither, or
   /// writes over operands.
   const Kernel* kernel_of_rows() const {
-    return runs_in_registers_ && lanes_first_ && in_place_.empty() ? &in_registers_ : nullptr;
+    return form_ && lanes_first_ && in_place_.empty() ? &in_registers_ : nullptr;
   }
-  std::int64_t lane_count() const { return lane_count_; }
+  /// Of that function; −1: it has none.
+  std::int64_t lane_count() const { return form_ ? form_->count : -1; }
   /// The bodies' programs.
   void report(Report&, int depth) const;
   /// What a run takes at most beside operands and results: scratch memory of the bodies and, of
@@ -89,16 +91,11 @@ class ControlRunner {
   LaneQueues lane_queues() const;
 
   Equation equation_;
-  GraphBody alone_;      ///< the equation by itself
-  Kernel in_registers_;  ///< all of it as one function, where it fits
-  bool runs_in_registers_ = false;
-  bool lanes_first_ = false;      ///< … along axis 0
-  Vec<std::string> functions_;    ///< that call themselves there
-  Vec<BufferRef> constants_;      ///< that it reads
-  std::int64_t lane_count_ = -1;  ///< of that function
-  Vec<int> lane_axes_;            ///< … of its operands and results; see LaneForm
-  Vec<std::size_t> in_place_;     ///< carries that are updated in the result's memory
-  const Backend& backend_;
+  GraphBody alone_;                       ///< the equation by itself
+  std::optional<LaneForm> form_;          ///< all of it as one function, where it fits …
+  Kernel in_registers_;                   ///< … and its code
+  bool lanes_first_ = false;              ///< with lanes along axis 0 of what they differ in
+  Vec<std::size_t> in_place_;             ///< carries that are updated in the result's memory
   std::unique_ptr<LaneMachine> machine_;  ///< of a lane call
   Lanes lanes_;
   RowCut cut_;  ///< of a scan

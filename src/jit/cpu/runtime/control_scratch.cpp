@@ -13,7 +13,7 @@ namespace vt::detail {
 
 std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
   if (machine_) return machine_->scratch_bytes();
-  if (runs_in_registers_) {
+  if (form_) {
     std::int64_t bytes = 0;
     for (std::size_t i : in_place_)
       if (owned[i]) bytes -= static_cast<std::int64_t>(alone_.aval(alone_.inputs[i]).bytes());
@@ -93,8 +93,8 @@ std::int64_t ControlRunner::scratch_of_branches() const {
     for (std::size_t i = 0; i < mapped_.size(); ++i)
       if (mapped_[i]) gathered += static_cast<std::int64_t>(g.aval(g.inputs[i]).bytes()) * count;
     const Planning only;
-    most = std::max(most, gathered + static_cast<std::int64_t>(
-                                         Program(graph_for(b, count), backend_).run_bytes({})));
+    most = std::max(
+        most, gathered + static_cast<std::int64_t>(Program(graph_for(b, count)).run_bytes({})));
   }
   return groups || lanes_ ? most : most - results;
 }

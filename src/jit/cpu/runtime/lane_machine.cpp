@@ -57,8 +57,8 @@ struct LaneMachine::Code {
   std::shared_ptr<Executable> prologue;
 };
 
-LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backend& backend)
-    : lanes_(std::move(lanes)), body_(std::move(body)), where_(where), backend_(backend) {
+LaneMachine::LaneMachine(GraphRef body, Lanes lanes, CallSite where)
+    : lanes_(std::move(lanes)), body_(std::move(body)), where_(where) {
   Vec<bool> mapped;
   for (bool m : lanes_.mapped) mapped.push_back(m);
   flow_ = flow_graph(body_, mapped);
@@ -100,7 +100,7 @@ const LaneMachine::Code& LaneMachine::code() const {
         mapped.push_back(b.reads[i].index >= 0 ||
                          flow_.slots[b.reads[i].slot].storage != FlowGraph::Storage::shared);
     made->blocks.back() =
-        std::make_unique<const RowProgram>(b.body, std::move(mapped), backend_, RowBody::alone);
+        std::make_unique<const RowProgram>(b.body, std::move(mapped), RowBody::alone);
   }
   if (flow_.prologue) made->prologue = host_executable(*flow_.prologue);
   code_ = std::move(made);

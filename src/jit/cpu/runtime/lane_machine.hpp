@@ -9,14 +9,13 @@
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/ir/lane_work.hpp"
 #include "../../lanes/lane_run.hpp"
-#include "backend.hpp"
 #include "row_program.hpp"
 
 namespace vt::detail {
 
 class LaneMachine {
  public:
-  LaneMachine(GraphRef body, Lanes lanes, CallSite where, const Backend& backend);
+  LaneMachine(GraphRef body, Lanes lanes, CallSite where);
   ~LaneMachine();
   /// The results of all lanes, along axis 0. Throws: Error(value) where a recursion is too deep, of
   /// the first such lane.
@@ -36,7 +35,6 @@ class LaneMachine {
   const Lanes lanes_;
   const GraphRef body_;
   const CallSite where_;
-  const Backend& backend_;
   FlowGraph flow_;
   std::size_t place_bytes_ = 0, row_bytes_ = 0;  ///< states; of these, of arrays written by rows
   std::size_t shared_bytes_ = 0;  ///< that a block reads of what lanes share, at most

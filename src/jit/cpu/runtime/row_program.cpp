@@ -73,7 +73,7 @@ const void* at_row(const void* p, std::int64_t row, std::size_t bytes) {
 
 }  // namespace row_blocks
 
-RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, RowBody kind)
+RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, RowBody kind)
     : body_(std::move(body)),
       mapped_(std::move(mapped)),
       kind_(kind),
@@ -89,7 +89,7 @@ RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, 
     if (!real) return;
     all = std::move(*real);
   }
-  auto block = std::make_shared<Program>(all, backend, OwnedInputs(), size.most);
+  auto block = std::make_shared<Program>(all, OwnedInputs(), size.most);
   if (!block->by_rows()) return;
   block_ = std::move(block);
   block_rows_ = size.rows;
@@ -117,7 +117,7 @@ void RowProgram::run_block(Program::Frame& frame, std::int64_t first, std::int64
   for (std::size_t i = 0; i < results.size(); ++i)
     out.push_back(const_cast<void*>(row_blocks::at_row(results[i], first, result_bytes_[i])));
   const SmallVec<void*, 16> wanted = out;
-  block_->run_rows(frame, {in.data(), in.size()}, {out.data(), out.size()}, rows);
+  block_->run(frame, {in.data(), in.size()}, {out.data(), out.size()}, rows);
   // A result that is an input, or another result, lies there.
   for (std::size_t i = 0; i < results.size(); ++i)
     if (out[i] != wanted[i] && result_bytes_[i])

@@ -24,7 +24,7 @@ class RowProgram {
  public:
   /// Inputs that are `mapped` have a value for each row, along axis 0, as all results have.
   /// Throws: Error(backend).
-  RowProgram(GraphRef body, Vec<bool> mapped, const Backend& backend, RowBody kind = RowBody::one);
+  RowProgram(GraphRef body, Vec<bool> mapped, RowBody kind = RowBody::one);
 
   /// What the inputs that rows share are packed in, for as long as they do not change; `inputs`:
   /// null where they may.

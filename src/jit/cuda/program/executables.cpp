@@ -1,4 +1,4 @@
-// The functions by which src/jit/execute.cpp calls the CUDA backend.
+// The functions by which src/jit/compile.cpp calls the CUDA backend.
 #include "../../services/executables.hpp"
 
 #include <memory>

@@ -50,69 +50,70 @@ CudaProgram::CudaProgram(const GraphBody& graph, const CudaDevice& device, bool 
   PipelineResult result = run_pipeline(graph, DeviceTarget(device), owned);
   fusion_ = std::move(result.fusion);
   passes_ = std::move(result.notes);
-  const GraphBody& g = fusion_.graph;
-  steps_.resize(fusion_.steps.size());
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    FusedStep& fused = fusion_.steps[k];
-    DeviceStep& step = steps_[k];
-    if (fused.equation < 0) {
-      prepare_kernel(step, fused);
-      continue;
-    }
-    const Equation& e = g.equations[fused.equation];
-    step.equation = fused.equation;
-    step.name = name_of(e.op);
-    if (e.where.file) step.lines.push_back(e.where);
-    for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
-    for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
-    const Family family = family_of(e.op);
-    if ((family == Family::contract && prepare_product(step, fused)) ||
-        (family == Family::linalg && prepare_matrices(step, e)) ||
-        (family == Family::spectral && prepare_transform(step, e))) {
-      fused.writes_given_memory = true;
-    } else if (e.op == Op::sort || is_unset(e)) {
-      fused.writes_given_memory = true;
-    } else if (may_be_register_kernel(e.op) && prepare_in_registers(step, e)) {
-      fused.writes_given_memory = true;
-    } else if (e.op == Op::batched_call) {
-      step.kind = DeviceStep::Kind::lanes;
-      step.lanes = std::make_shared<DeviceLanes>(e.as<BatchedCallParams>(), e.where, device_);
-    } else if (runs_on_device(g, e)) {
-      step.kind = DeviceStep::Kind::control;
-      step.control = std::make_shared<const DeviceControl>(g, e, device_, keep_texts);
-    } else {
-      step.kind = DeviceStep::Kind::host;
-      if (step.text.empty()) step.text = device_ways[e.op].on_host;
-      step.host = host_executable(alone(g, e));
-    }
+  for (FusedStep& fused : fusion_.steps) {
+    steps_.push_back(make_step(fused));
+    fused.writes_given_memory = steps_.back().kind == DeviceStep::Kind::kernel;
   }
   plan_ = plan_buffers(fusion_, owned);
-  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (lies_over_input(static_cast<Var>(v)))
-      overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
-  for (DeviceStep& step : steps_)
-    if (step.equation >= 0 && g.equations[step.equation].op == Op::sort)
-      prepare_sort(step, g.equations[step.equation]);
-  compile_kernels(keep_texts);
-  constants_.resize(g.avals.size());
-  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
-    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
-      constants_[v] = moved(g.equations[plan_.slots[v].index].as<ConstantParams>().buffer,
-                            vt::cuda(device_.index()));
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
-    steps_[k].released = plan_.released[k];
-    launches_ += steps_[k].launches.size();
-    epilogues_ += fusion_.steps[k].row_loop >= 0;
-    scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
-    host_steps_ += steps_[k].kind == DeviceStep::Kind::host;
-    bytes_ += steps_[k].bytes;
-  }
+  place_values();
+  compile(keep_texts);
   replay_ = new_replay();
   count(counters().programs);
 }
 
-// On all threads, as kernels do not depend on each other.
-void CudaProgram::compile_kernels(bool keep_texts) {
+// Which step runs what.
+CudaProgram::DeviceStep CudaProgram::make_step(const FusedStep& fused) const {
+  DeviceStep step;
+  if (fused.equation < 0) {
+    prepare_kernel(step, fused);
+    return step;
+  }
+  const GraphBody& g = fusion_.graph;
+  const Equation& e = g.equations[fused.equation];
+  step.equation = fused.equation;
+  step.name = name_of(e.op);
+  if (e.where.file) step.lines.push_back(e.where);
+  for (Var v : e.inputs) step.bytes += g.aval(v).bytes();
+  for (Var v : e.outputs) step.bytes += g.aval(v).bytes();
+  const Family family = family_of(e.op);
+  const bool kernel = (family == Family::contract && prepare_product(step, fused)) ||
+                      (family == Family::linalg && prepare_matrices(step, e)) ||
+                      (family == Family::spectral && prepare_transform(step, e)) ||
+                      e.op == Op::sort || is_unset(e) ||
+                      (may_be_register_kernel(e.op) && prepare_in_registers(step, e));
+  step.kind = kernel                     ? DeviceStep::Kind::kernel
+              : e.op == Op::batched_call ? DeviceStep::Kind::lanes
+              : runs_on_device(g, e)     ? DeviceStep::Kind::control
+                                         : DeviceStep::Kind::host;
+  if (step.kind == DeviceStep::Kind::host && step.text.empty()) step.text = device_ways[e.op].on_host;
+  return step;
+}
+
+void CudaProgram::place_values() {
+  const GraphBody& g = fusion_.graph;
+  constants_.resize(g.avals.size());
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
+    if (lies_over_input(static_cast<Var>(v)))
+      overwritten_.push_back(static_cast<std::size_t>(plan_.slots[v].index));
+    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::constant)
+      constants_[v] = moved(g.equations[plan_.slots[v].index].as<ConstantParams>().buffer,
+                            vt::cuda(device_.index()));
+  }
+}
+
+// Kernels on all threads, as they do not depend on each other.
+void CudaProgram::compile(bool keep_texts) {
+  const GraphBody& g = fusion_.graph;
+  for (DeviceStep& step : steps_) {
+    if (step.equation < 0) continue;
+    const Equation& e = g.equations[step.equation];
+    if (step.kind == DeviceStep::Kind::lanes)
+      step.lanes = std::make_shared<DeviceLanes>(e.as<BatchedCallParams>(), e.where, device_);
+    if (step.kind == DeviceStep::Kind::control)
+      step.control = std::make_shared<const DeviceControl>(g, e, device_, keep_texts);
+    if (step.kind == DeviceStep::Kind::host) step.host = host_executable(alone(g, e));
+    if (e.op == Op::sort) prepare_sort(step, e);
+  }
   Vec<Launch*> all;
   for (DeviceStep& step : steps_)
     for (Launch& launch : step.launches)
@@ -132,6 +133,13 @@ void CudaProgram::compile_kernels(bool keep_texts) {
           if (!keep_texts) launch.source.clear();
         }
       });
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    launches_ += steps_[k].launches.size();
+    epilogues_ += fusion_.steps[k].row_loop >= 0;
+    scratch_bytes_ = std::max(scratch_bytes_, static_cast<std::size_t>(steps_[k].scratch_bytes));
+    host_steps_ += steps_[k].kind == DeviceStep::Kind::host;
+    bytes_ += steps_[k].bytes;
+  }
 }
 
 Vec<BufferRef> CudaProgram::run(std::span<const BufferRef> given) {
@@ -178,10 +186,10 @@ void CudaProgram::run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& r
     if (s.kind == Kind::in_output)
       pointers[v] = pointers[fusion_.storage[g.outputs[s.index]]] + s.offset;
   }
-  for (const DeviceStep& step : steps_) {
-    if (step.kind == DeviceStep::Kind::kernel) run_kernels(step, pointers, scratch);
-    else run_equation(step, pointers, produced, inputs);
-    for (Var v : step.released) produced[v] = {};
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    if (steps_[k].kind == DeviceStep::Kind::kernel) run_kernels(steps_[k], pointers, scratch);
+    else run_equation(steps_[k], pointers, produced, inputs);
+    for (Var v : plan_.released[k]) produced[v] = {};
   }
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     if (results[i]) continue;
@@ -315,28 +323,13 @@ bool CudaProgram::lies_over_input(Var v) const {
 }
 
 Memory CudaProgram::memory() const {
-  using Kind = BufferPlan::Slot::Kind;
-  const GraphBody& g = fusion_.graph;
-  Memory m;
-  for (std::size_t v = 0; v < plan_.slots.size(); ++v) {
-    const BufferPlan::Slot& s = plan_.slots[v];
-    constexpr const char* places[] = {"",        "input",           "constant", "result",
-                                      "scratch", "within a result", "own"};
-    if (s.kind == Kind::unused) continue;
-    const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
-    const bool over_input = lies_over_input(static_cast<Var>(v));
-    if (s.kind == Kind::input && !over_input) m.inputs += bytes;
-    if (s.kind == Kind::constant) m.constants += bytes;
-    if (s.kind == Kind::output) m.results += bytes;
-    if (s.kind == Kind::produced) m.scratch += bytes;
-    m.values.push_back({g.avals[v].str(),
-                        over_input ? "over an input" : places[static_cast<int>(s.kind)],
-                        bytes,
-                        0,
-                        static_cast<int>(steps_.size()),
-                        {}});
-  }
-  m.scratch += plan_.arena_bytes + scratch_bytes_;
+  Memory m = planned_memory(fusion_, plan_);
+  m.scratch = plan_.arena_bytes + scratch_bytes_;
+  for (std::size_t v = 0; v < plan_.slots.size(); ++v)
+    if (plan_.slots[v].kind == BufferPlan::Slot::Kind::produced &&
+        plan_.lives[v].last < static_cast<int>(steps_.size()))
+      m.scratch += plan_.slots[v].bytes;
+  largest_first(m.values);
   return m;
 }
 

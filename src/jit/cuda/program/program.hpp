@@ -51,11 +51,13 @@ class CudaProgram : public Executable {
     std::shared_ptr<DeviceLanes> lanes;
     std::shared_ptr<Executable> host;  // the equation alone, on the host
     int equation = -1;
-    Vec<Var> released;       // produced buffers that end here
     std::string name, text;  // for explain; of a step on the host why it is there
     Vec<CallSite> lines;     // the user's
     std::uint64_t bytes = 0;
   };
+  DeviceStep make_step(const FusedStep& fused) const;
+  void place_values();
+  void compile(bool keep_texts);
   bool lies_over_input(Var v) const;
   void prepare_kernel(DeviceStep& step, const FusedStep& fused) const;
   /// Is there a kernel of vt's own for this product, and none of a library's?
@@ -66,7 +68,6 @@ class CudaProgram : public Executable {
   bool prepare_transform(DeviceStep& step, const Equation& e) const;
   bool prepare_in_registers(DeviceStep& step, const Equation& e) const;
   void prepare_sort(DeviceStep& step, const Equation& e) const;
-  void compile_kernels(bool keep_texts);
   void run_kernels(const DeviceStep& step, const Vec<DevicePtr>& pointers, DevicePtr scratch) const;
   void run_steps(std::span<const BufferRef> inputs, Vec<BufferRef>& results);
   void run_equation(const DeviceStep& step, Vec<DevicePtr>& pointers, Vec<BufferRef>& produced,

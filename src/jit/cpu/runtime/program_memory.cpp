@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../services/threads.hpp"
 #include "program.hpp"
 
@@ -11,14 +12,6 @@ namespace memory_use {
 
 std::string text_of(const Equation* e, const Aval& aval) {
   return (e ? std::string(name_of(e->op)) + " " : "") + aval.str();
-}
-
-// Per Var the equation that makes it; null for inputs.
-Vec<const Equation*> makers(const GraphBody& g) {
-  Vec<const Equation*> made(g.avals.size(), nullptr);
-  for (const Equation& e : g.equations)
-    for (Var v : e.outputs) made[v] = &e;
-  return made;
 }
 
 // Merges runs of equal lengths: a standard sort of these would be twenty functions more in the one
@@ -160,7 +153,7 @@ Memory Program::memory() const {
   const int steps = static_cast<int>(steps_.size());
   const Lives lives = this->lives();
   Memory m;
-  const Vec<const Equation*> makers = memory_use::makers(g);
+  const Vec<int> makers = makers_of(g);
   for (std::size_t v = 0; v < g.avals.size(); ++v) {
     const BufferPlan::Slot& s = plan_.slots[v];
     const int from = lives.from[v], until = lives.until[v];
@@ -168,16 +161,17 @@ Memory Program::memory() const {
         (s.kind != Kind::input && until < 0))
       continue;
     const std::uint64_t bytes = s.bytes ? s.bytes : g.avals[v].bytes();
-    const bool over_input = s.kind == Kind::input && makers[v];
+    const Equation* const maker = makers[v] < 0 ? nullptr : &g.equations[makers[v]];
+    const bool over_input = s.kind == Kind::input && maker;
     constexpr const char* places[] = {"",        "input",           "constant", "result",
                                       "scratch", "within a result", "own"};
     if (s.kind == Kind::input && !over_input) m.inputs += bytes;
     if (s.kind == Kind::constant) m.constants += bytes;
     if (s.kind == Kind::output || (s.kind == Kind::produced && until == steps)) m.results += bytes;
-    m.values.push_back({memory_use::text_of(makers[v], g.avals[v]),
+    m.values.push_back({memory_use::text_of(maker, g.avals[v]),
                         over_input ? "over an input" : places[static_cast<int>(s.kind)], bytes,
                         std::min(from, steps), std::max(until, 0),
-                        makers[v] ? makers[v]->where : CallSite{}});
+                        maker ? maker->where : CallSite{}});
   }
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const std::int64_t bytes = scratch_of(k, {});

@@ -8,11 +8,11 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../trace/base/hash_map.hpp"
 #include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
 #include "../trace/base/scalar_math.hpp"
 #include "../trace/base/timeline.hpp"
+#include "../trace/ir/sub_graph.hpp"
 #include "../trace/record/node.hpp"
 #include "cpu/products/matmul.hpp"
 #include "passes/row_sums.hpp"
@@ -126,66 +126,12 @@ bool is_plain_sum(const GraphBody& g, const Equation& e) {
          });
 }
 
-/// Equations that are no calls, gathered until a call needs what they give.
-class Segments {
- public:
-  explicit Segments(const GraphBody& g) : graph_(g), made_(g.avals.size(), false) {}
-  void add(int equation) {
-    waiting_.push_back(equation);
-    for (Var v : equation_of(equation).outputs) made_[v] = true;
-  }
-  bool makes(Var v) const { return made_[v]; }
-  bool empty() const { return waiting_.empty(); }
-  /// Those that wait, as a Graph of `inputs`, whose results are what `wanted` tells of.
-  GraphRef take(FunctionRef<bool(Var)> wanted, Vec<Var>& inputs, Vec<Var>& outputs) {
-    auto body = std::make_shared<GraphBody>();
-    HashMap<Var, Var> names;
-    for (int k : waiting_) {
-      Equation e = equation_of(k);
-      for (Var& v : e.inputs) {
-        const auto known = names.find(v);
-        if (known != names.end()) {
-          v = known->second;
-          continue;
-        }
-        const Var own = body->fresh(graph_.aval(v));
-        names.emplace(v, own);
-        inputs.push_back(v);
-        body->inputs.push_back(own);
-        v = own;
-      }
-      for (Var& v : e.outputs) {
-        const Var own = body->fresh(graph_.aval(v));
-        names.emplace(v, own);
-        made_[v] = false;
-        if (wanted(v)) {
-          outputs.push_back(v);
-          body->outputs.push_back(own);
-        }
-        v = own;
-      }
-      body->equations.push_back(std::move(e));
-    }
-    waiting_.clear();
-    return body;
-  }
-
- private:
-  const Equation& equation_of(int k) const { return graph_.equations[k]; }
-  const GraphBody& graph_;
-  Vec<bool> made_;
-  Vec<int> waiting_;
-};
-
 }  // namespace call_list
 
 void CallList::plan() {
   using namespace call_list;
   const std::size_t count = graph_.avals.size();
-  Vec<std::int32_t> reads(count, 0);
-  for (const Equation& e : graph_.equations)
-    for (Var v : e.inputs) ++reads[v];
-  for (Var v : graph_.outputs) reads[v] += 2;
+  const Vec<int> reads = reads_of(graph_);
   // Sums: what is added up of sums over rows, rows_add and other such sums.
   Vec<bool> sum(count, false);
   sum_.resize(count);
@@ -223,28 +169,38 @@ void CallList::plan() {
     sum_[v] = root;
   }
 
-  Segments segments(graph_);
-  Vec<std::int32_t> left = reads;  // reads by equations that are not in steps yet
+  // Equations that are no calls wait until a call needs what they give.
+  Vec<int> waiting;
+  Vec<bool> waits(count, false);  // per value: one of them makes it
+  const auto waits_for_any = [&](const Equation& e) {
+    return any_of(e.inputs, [&](Var v) { return bool{waits[v]}; });
+  };
   const auto flush = [&] {
-    if (segments.empty()) return;
+    if (waiting.empty()) return;
+    Outline segment(graph_.avals);
+    for (int k : waiting) segment.add(graph_.equations[k]);
+    segment.output_what_is_read(reads);
+    for (int k : waiting)
+      for (Var v : graph_.equations[k].outputs) waits[v] = false;
+    waiting.clear();
     Step& s = steps_.emplace_back();
-    s.segment = segments.take([&](Var v) { return left[v] > 0; }, s.inputs, s.outputs);
+    s.segment = std::move(segment.body);
+    s.inputs = std::move(segment.inputs);
+    s.outputs = std::move(segment.outputs);
   };
   for (std::size_t k = 0; k < graph_.equations.size(); ++k) {
     const Equation& e = graph_.equations[k];
     // What needs no code of its own, for however many rows, unless it is among what is compiled.
-    if (kinds[k] == Step::Kind::segment &&
-        none_of(e.inputs, [&](Var v) { return segments.makes(v); })) {
+    if (kinds[k] == Step::Kind::segment && !waits_for_any(e)) {
       if (e.op == Op::reshape) kinds[k] = Step::Kind::reshape;
       else if (e.op == Op::add && is_plain_sum(graph_, e)) kinds[k] = Step::Kind::add;
     }
     if (kinds[k] == Step::Kind::segment) {
-      for (Var v : e.inputs) --left[v];
-      segments.add(static_cast<int>(k));
+      waiting.push_back(static_cast<int>(k));
+      for (Var v : e.outputs) waits[v] = true;
       continue;
     }
-    if (any_of(e.inputs, [&](Var v) { return segments.makes(v); })) flush();
-    for (Var v : e.inputs) --left[v];
+    if (waits_for_any(e)) flush();
     Step& s = steps_.emplace_back();
     s.kind = kinds[k];
     s.equation = static_cast<int>(k);

@@ -3,6 +3,7 @@
 #include "fusion_groups.hpp"
 
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
 #include "sort_spec.hpp"
@@ -120,7 +121,7 @@ FusionPlanner::FusionPlanner(const GraphBody& graph, const FuseOptions& options)
     : graph_(graph), options_(options) {
   const std::size_t vars = graph.avals.size();
   source.graph = &graph;
-  source.definition.assign(vars, -1);
+  source.definition = makers_of(graph);
   source.stored.assign(vars, 0);
   source.storage.resize(vars);
   std::iota(source.storage.begin(), source.storage.end(), 0);
@@ -150,7 +151,6 @@ void FusionPlanner::classify() {
   pieces_.assign(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const Equation& e = graph_.equations[i];
-    for (Var v : e.outputs) source.definition[v] = static_cast<int>(i);
     for (Var v : e.inputs) {
       auto& list = uses_[v];
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));

@@ -11,6 +11,7 @@
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "flow_draft.hpp"
 
 namespace vt::detail {
@@ -292,22 +293,11 @@ class Builder {
       if (known == shape) return v;
     GraphBody g;
     const Aval row(DType::i32, Shape{shape.elements()});
-    const auto emit = [&](Op op, ParamsRef params, std::initializer_list<Var> inputs,
-                          const Aval& made) {
-      Equation e;
-      e.op = op;
-      e.params = std::move(params);
-      for (Var v : inputs) e.inputs.push_back(v);
-      e.outputs.push_back(g.fresh(made));
-      g.equations.push_back(std::move(e));
-      return g.equations.back().outputs[0];
-    };
-    const Var from_zero = emit(Op::iota, make_params(IotaParams{row, 0}), {}, row);
-    const Var one =
-        emit(Op::full, make_params(FullParams{Scalar(1).converted(DType::i32), row}), {}, row);
-    const Var from_one = emit(Op::add, ParamsRef{}, {from_zero, one}, row);
-    g.outputs.push_back(
-        emit(Op::reshape, make_params(ShapeParams{shape}), {from_one}, Aval(DType::i32, shape)));
+    const Var from_zero = add_equation(g, Op::iota, make_params(IotaParams{row, 0}), {}),
+              one = add_equation(g, Op::full,
+                                 make_params(FullParams{Scalar(1).converted(DType::i32), row}), {}),
+              from_one = add_equation(g, Op::add, {}, {from_zero, one});
+    g.outputs.push_back(add_equation(g, Op::reshape, make_params(ShapeParams{shape}), {from_one}));
     Values of(g.avals.size(), -1);
     for (const Equation& e : g.equations) {
       Values in;

@@ -5,6 +5,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/axis_map.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../fusion/conv_spec.hpp"
 #include "passes.hpp"
 
@@ -38,19 +39,7 @@ class Preparation {
 
  private:
   Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs) {
-    Equation e;
-    e.op = op;
-    e.where = where_;
-    e.params = std::move(params);
-    SmallVec<const Aval*, 2> operands;
-    for (Var v : inputs) {
-      e.inputs.push_back(v);
-      operands.push_back(&graph_.aval(v));
-    }
-    const Aval aval = infer(op, e.params, {operands.data(), operands.size()}, where_)[0];
-    e.outputs.push_back(graph_.fresh(aval));
-    graph_.equations.push_back(std::move(e));
-    return graph_.equations.back().outputs[0];
+    return add_equation(graph_, op, std::move(params), inputs, where_);
   }
   const Equation* maker_of(Var v, Op op) const {
     for (const Equation& e : old_.equations)
@@ -85,12 +74,9 @@ class Preparation {
     p.order = p.order.empty() ? back : composed(back, p.order);
   }
   void drop_unused() {
-    Vec<char> used(graph_.avals.size(), 0);
-    for (const Equation& e : graph_.equations)
-      for (Var v : e.inputs) used[v] = 1;
-    for (Var v : graph_.outputs) used[v] = 1;
+    const Vec<int> reads = reads_of(graph_);
     erase_if(graph_.equations, [&](const Equation& e) {
-      return (e.op == Op::rev || e.op == Op::transpose) && !used[e.outputs[0]];
+      return (e.op == Op::rev || e.op == Op::transpose) && reads[e.outputs[0]] == 0;
     });
   }
   Var transposed(Var x, const Axes& permutation) {

@@ -2,6 +2,7 @@
 
 #include <vt/detail/small_vec.hpp>
 
+#include "../../trace/ir/sub_graph.hpp"
 #include "passes.hpp"
 
 namespace vt::detail {
@@ -13,45 +14,30 @@ bool runs_body(Op op) {
          op == Op::custom_vmap;
 }
 
-void append(const GraphBody& from, Vec<Var>& names, GraphBody& to);
-
-void append_equation(const GraphBody& from, const Equation& e, Vec<Var>& names, GraphBody& to) {
-  if (runs_body(e.op)) {
+void copy_flat(const GraphBody& from, Copier& copy, GraphBody& to) {
+  for (const Equation& e : from.equations) {
+    if (!runs_body(e.op)) {
+      copy.add(e);
+      continue;
+    }
     const GraphBody& body = *e.as<CallParams>().body;
-    Vec<Var> inner(body.avals.size(), -1);
-    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[body.inputs[i]] = names[e.inputs[i]];
-    append(body, inner, to);
-    for (std::size_t i = 0; i < e.outputs.size(); ++i) names[e.outputs[i]] = inner[body.outputs[i]];
-    return;
+    Copier inner(body.avals, to);
+    inner.bind(body.inputs, copy.all(e.inputs));
+    copy_flat(body, inner, to);
+    copy.bind(e.outputs, inner.all(body.outputs));
   }
-  Equation copy = e;
-  for (Var& v : copy.inputs) v = names[v];
-  for (Var& v : copy.outputs) {
-    const Var fresh = to.fresh(from.aval(v));
-    names[v] = fresh;
-    v = fresh;
-  }
-  to.equations.push_back(std::move(copy));
-}
-
-void append(const GraphBody& from, Vec<Var>& names, GraphBody& to) {
-  for (const Equation& e : from.equations) append_equation(from, e, names, to);
 }
 
 }  // namespace inlining
 
 GraphBody inline_calls(GraphBody graph) {
-  bool any = false;
-  for (const Equation& e : graph.equations) any = any || inlining::runs_body(e.op);
-  if (!any) return graph;
+  if (none_of(graph.equations, [](const Equation& e) { return inlining::runs_body(e.op); }))
+    return graph;
   GraphBody flat;
-  Vec<Var> names(graph.avals.size(), -1);
-  for (Var v : graph.inputs) {
-    names[v] = flat.fresh(graph.aval(v));
-    flat.inputs.push_back(names[v]);
-  }
-  inlining::append(graph, names, flat);
-  for (Var v : graph.outputs) flat.outputs.push_back(names[v]);
+  Copier copy(graph.avals, flat);
+  flat.inputs = copy.all(graph.inputs);
+  inlining::copy_flat(graph, copy, flat);
+  flat.outputs = copy.all(graph.outputs);
   return flat;
 }
 

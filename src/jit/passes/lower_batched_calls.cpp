@@ -7,7 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 #include <vt/ops.hpp>
 
-#include "../../trace/base/stack.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/scope.hpp"
 #include "passes.hpp"
@@ -26,14 +26,6 @@ bool has_sums(const Equation& e) {
   return any_of(e.as<BatchedCallParams>().summed, [](bool s) { return s; });
 }
 using Which = FunctionRef<bool(const Equation&)>;
-
-bool contains(const GraphBody& g, Which which) {
-  need_stack({});
-  return any_of(g.equations, [&](const Equation& e) {
-    return which(e) || any_of(bodies_of(e.params),
-                              [&](const GraphRef& body) { return contains(*body, which); });
-  });
-}
 
 Tensor indices_of(const Vec<std::int64_t>& indices) {
   return tensor(std::vector<std::int64_t>(indices.begin(), indices.end()));
@@ -110,7 +102,7 @@ std::vector<Tensor> batched_call(const BatchedCallParams& p, std::span<const Ten
 }
 
 GraphBody lowered(GraphBody graph, Which which) {
-  if (!contains(graph, which)) return graph;
+  if (!has_equation(graph, which)) return graph;
   Vec<Aval> avals;
   for (Var v : graph.inputs) avals.push_back(graph.aval(v));
   return closed(record(
@@ -126,7 +118,7 @@ GraphBody lowered(GraphBody graph, Which which) {
             Equation copy = e;
             Vec<GraphRef> bodies = bodies_of(e.params);
             for (GraphRef& body : bodies)
-              if (contains(*body, which))
+              if (has_equation(*body, which))
                 body = std::make_shared<const GraphBody>(lowered(*body, which));
             if (!bodies.empty()) copy.params = with_bodies(e.params, bodies);
             repeat(graph, copy, operands, [&](Var v, Tensor t) { value(v) = std::move(t); });
@@ -147,20 +139,16 @@ GraphBody lowered(GraphBody graph, Which which) {
 
 }  // namespace batched_lowering
 
-bool has_batched_calls(const GraphBody& g) {
-  return batched_lowering::contains(g, batched_lowering::is_batched);
-}
+bool has_batched_calls(const GraphBody& g) { return has_equation(g, batched_lowering::is_batched); }
 GraphBody lower_batched_calls(GraphBody graph) {
   return batched_lowering::lowered(std::move(graph), batched_lowering::is_batched);
 }
-bool has_lane_calls(const GraphBody& g) {
-  return batched_lowering::contains(g, batched_lowering::is_lane_call);
-}
+bool has_lane_calls(const GraphBody& g) { return has_equation(g, batched_lowering::is_lane_call); }
 GraphBody group_lanes(GraphBody graph, FunctionRef<bool(const Equation&)> part) {
   const auto grouped = [&](const Equation& e) {
     return batched_lowering::is_lane_call(e) && (batched_lowering::has_sums(e) || !part(e));
   };
-  if (!batched_lowering::contains(graph, grouped)) return graph;
+  if (!has_equation(graph, grouped)) return graph;
   return simplify(batched_lowering::lowered(std::move(graph), grouped), SimplifyFor::running);
 }
 GraphBody group_lanes(GraphBody graph) {

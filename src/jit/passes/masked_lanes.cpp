@@ -10,6 +10,7 @@
 #include <vt/tensor.hpp>
 
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/node.hpp"
 #include "../../trace/record/scope.hpp"
@@ -25,22 +26,17 @@ bool is_masked(const GraphBody& g, const Equation& e, const RegisterLimits& limi
   return lanes_of(e) && !has_effect(e) && !register_form(alone(g, e), 0, limits);
 }
 
-bool contains(const GraphBody& g, FunctionRef<bool(Op)> is) {
-  return any_of(g.equations, [&](const Equation& e) {
-    return is(e.op) ||
-           any_of(bodies_of(e.params), [&](const GraphRef& body) { return contains(*body, is); });
-  });
-}
 // Could it run for ever on a state that nobody asked it for?
 bool may_not_end(const GraphBody& g) {
-  return contains(g, [](Op op) { return op == Op::while_ || op == Op::recursive_call; });
+  return has_equation(
+      g, [](const Equation& e) { return e.op == Op::while_ || e.op == Op::recursive_call; });
 }
 // Is it worth to ask whether any lane takes it?
 bool is_large(const GraphBody& g) {
-  return contains(g, [](Op op) {
-    const Family f = family_of(op);
+  return has_equation(g, [](const Equation& e) {
+    const Family f = family_of(e.op);
     return f == Family::contract || f == Family::linalg || f == Family::spectral ||
-           f == Family::order || is_control(op);
+           f == Family::order || is_control(e.op);
   });
 }
 

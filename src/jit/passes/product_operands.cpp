@@ -1,6 +1,7 @@
 // Matrix products whose operands' axes do not collapse: transpositions in front of them.
 #include <algorithm>
 
+#include "../../trace/ir/sub_graph.hpp"
 #include "../fusion/matmul_spec.hpp"
 #include "passes.hpp"
 
@@ -19,17 +20,9 @@ GraphBody order_product_operands(const GraphBody& graph) {
     Equation product = e;
     const auto reorder = [&](std::size_t operand, const Axes& permutation, Axes& contract,
                              Axes& batch) {
-      const Aval& old = graph.aval(e.inputs[operand]);
-      Aval fresh(old.dtype, {});
-      for (int axis : permutation) fresh.shape.push_back(old.shape[axis]);
-      Equation t;
-      t.op = Op::transpose;
-      t.where = e.where;
-      t.params = make_params(PermutationParams{permutation});
-      t.inputs.push_back(e.inputs[operand]);
-      t.outputs.push_back(result.fresh(fresh));
-      product.inputs[operand] = t.outputs[0];
-      result.equations.push_back(std::move(t));
+      product.inputs[operand] =
+          add_equation(result, Op::transpose, make_params(PermutationParams{permutation}),
+                       {e.inputs[operand]}, e.where);
       for (Axes* axes : {&contract, &batch})
         for (int& axis : *axes)
           axis = static_cast<int>(std::find(permutation.begin(), permutation.end(), axis) -

@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "../../trace/ir/sub_graph.hpp"
+
 namespace vt::detail {
 
 namespace row_sums {
 
-using Makers = Vec<const Equation*>;
-
-const Equation* maker(const Makers& makers, Var v) { return makers[v]; }
+const Equation* maker(const GraphBody& g, const Vec<int>& makers, Var v) {
+  return makers[v] < 0 ? nullptr : &g.equations[makers[v]];
+}
 
 // Are axes 0 … count − 1 contracted, in this order?
 bool leads(const Axes& axes) {
@@ -21,10 +23,10 @@ bool leads(const Axes& axes) {
 
 // The two operands of v, a product aᵀ b, also if it is transposed afterwards or reshaped; {−1, −1}:
 // it is no such product.
-std::pair<Var, Var> factors(const GraphBody& g, const Makers& makers, Var v) {
+std::pair<Var, Var> factors(const GraphBody& g, const Vec<int>& makers, Var v) {
   bool swapped = false;
   for (;;) {
-    const Equation* e = maker(makers, v);
+    const Equation* e = maker(g, makers, v);
     if (!e) return {-1, -1};
     if (e->op == Op::reshape) {
       v = e->inputs[0];
@@ -36,7 +38,7 @@ std::pair<Var, Var> factors(const GraphBody& g, const Makers& makers, Var v) {
       if (p[0] == 1) swapped = !swapped;
       v = e->inputs[0];
       // A reshape below would be one of another matrix.
-      const Equation* below = maker(makers, v);
+      const Equation* below = maker(g, makers, v);
       if (!below || below->op != Op::dot_general) return {-1, -1};
       continue;
     }
@@ -61,9 +63,7 @@ RowSums split_row_sums(const GraphRef& body, const SmallVec<bool, 4>& summed) {
     split.own = summed.size();
     return split;
   }
-  Makers makers(body->avals.size(), nullptr);
-  for (const Equation& e : body->equations)
-    for (Var v : e.outputs) makers[v] = &e;
+  const Vec<int> makers = makers_of(*body);
   GraphBody rows = *body;
   rows.outputs.clear();
   for (std::size_t i = 0; i < summed.size(); ++i)
@@ -84,7 +84,8 @@ RowSums split_row_sums(const GraphRef& body, const SmallVec<bool, 4>& summed) {
     sum.m = body->aval(a < 0 ? v : a).elements();
     if (a >= 0) {
       const Equation* e = nullptr;
-      for (Var at = v; !e || e->op != Op::dot_general; at = e->inputs[0]) e = maker(makers, at);
+      for (Var at = v; !e || e->op != Op::dot_general; at = e->inputs[0])
+        e = maker(*body, makers, at);
       for (std::size_t k = 0; k < e->as<DotParams>().lhs_contract.size(); ++k)
         sum.depth *= body->aval(e->inputs[0]).shape[k];
       sum.b = output(b);

@@ -11,6 +11,7 @@
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../regions/register_kernel.hpp"
 
@@ -72,13 +73,8 @@ class Mover {
   };
 
   void find_makers() {
-    made_by_.assign(body_.avals.size(), -1);
-    uses_.assign(body_.avals.size(), 0);
-    for (std::size_t i = 0; i < body_.equations.size(); ++i) {
-      for (Var o : body_.equations[i].outputs) made_by_[o] = static_cast<int>(i);
-      for (Var v : body_.equations[i].inputs) ++uses_[v];
-    }
-    for (Var o : body_.outputs) ++uses_[o];
+    made_by_ = makers_of(body_);
+    uses_ = reads_of(body_);
     is_rest_.assign(body_.avals.size(), 0);
     for (const Pair& r : rest_) is_rest_[r.inner] = 1;
     becomes_sequence_.assign(body_.avals.size(), 0);
@@ -112,9 +108,11 @@ class Mover {
     }
     if (moved.empty()) return false;
     // What they are made of, as a function of the sequences' elements and the rest.
-    GraphBody front;
-    front.avals = body_.avals;
-    Vec<bool> mapped, needed(body_.avals.size());
+    GraphBody front = body_;
+    front.inputs.clear();
+    front.outputs = moved;
+    drop_unread(front);
+    Vec<bool> mapped;
     Vec<Var> operands;
     for (const Pair& s : sequences_) {
       front.inputs.push_back(s.inner);
@@ -126,43 +124,14 @@ class Mover {
       operands.push_back(r.outer);
       mapped.push_back(false);
     }
-    for (Var v : moved) needed[v] = true;
-    for (auto e = body_.equations.rbegin(); e != body_.equations.rend(); ++e)
-      if (any_of(e->outputs, [&](Var v) { return needed[v]; })) {
-        front.equations.push_back(*e);
-        for (Var v : e->inputs) needed[v] = true;
-      }
-    Vec<Equation> ordered(front.equations.rbegin(), front.equations.rend());
-    front.equations.clear();
-    for (Equation& e : ordered) front.equations.push_back(std::move(e));
-    front.outputs = moved;
-    const Vec<Var> made =
-        inlined(simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands);
+    const Vec<Var> made = copied(
+        simplify(batch_body(front, mapped, p_.length), SimplifyFor::running), operands, outer_);
     // In the loop they are elements of sequences.
-    Vec<Equation> left;
-    for (const Equation& e : body_.equations)
-      if (std::find(moved.begin(), moved.end(), e.outputs[0]) == moved.end()) left.push_back(e);
-    body_.equations.clear();
-    for (Equation& e : left) body_.equations.push_back(std::move(e));
+    erase_if(body_.equations, [&](const Equation& e) {
+      return std::find(moved.begin(), moved.end(), e.outputs[0]) != moved.end();
+    });
     for (std::size_t k = 0; k < moved.size(); ++k) sequences_.push_back({moved[k], made[k]});
     return true;
-  }
-
-  Vec<Var> inlined(const GraphBody& g, const Vec<Var>& operands) {
-    Vec<Var> names(g.avals.size(), -1);
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) names[g.inputs[i]] = operands[i];
-    for (const Equation& e : g.equations) {
-      Equation copy = e;
-      for (Var& v : copy.inputs) v = names[v];
-      for (Var& v : copy.outputs) {
-        names[v] = outer_.fresh(g.aval(v));
-        v = names[v];
-      }
-      outer_.equations.push_back(std::move(copy));
-    }
-    Vec<Var> results;
-    for (Var v : g.outputs) results.push_back(names[v]);
-    return results;
   }
 
   // ---- behind -----------------------------------------------------------------------------------
@@ -188,7 +157,7 @@ class Mover {
         if (v != in && !find_term(v, k, where, found)) others.push_back(v);
       if (found.size() == before) continue;
       left_[k] = in;
-      for (Var v : others) left_[k] = sum_of(body_, left_[k], v, where);
+      for (Var v : others) left_[k] = add_equation(body_, Op::add, {}, {left_[k], v}, where);
     }
     return found;
   }
@@ -227,17 +196,6 @@ class Mover {
     if (product.op == Op::dot_general ? !worth_it(product) : !is_cheap_sum) return false;
     found.push_back({k, product, transposed, where});
     return true;
-  }
-  static Var sum_of(GraphBody& g, Var a, Var b, CallSite where, Var sum = -1) {
-    if (sum < 0) sum = g.fresh(Aval(g.aval(a)));
-    Equation add;
-    add.op = Op::add;
-    add.where = where;
-    add.inputs.push_back(a);
-    add.inputs.push_back(b);
-    add.outputs.push_back(sum);
-    g.equations.push_back(std::move(add));
-    return sum;
   }
   bool worth_it(const Equation& e) const {
     if (is_rest_[e.inputs[0]] || is_rest_[e.inputs[1]]) return false;
@@ -303,9 +261,11 @@ class Mover {
     outer_.equations.push_back(std::move(scan));
     for (std::size_t i = 0; i < behind.size(); ++i) {
       const std::size_t k = behind[i].carry;
+      last[k] =
+          add_equation(outer_, Op::add, {}, {last[k], over_all_iterations(behind[i], sequence_of)},
+                       behind[i].where);
       const bool ends = i + 1 == behind.size() || behind[i + 1].carry != k;
-      last[k] = sum_of(outer_, last[k], over_all_iterations(behind[i], sequence_of),
-                       behind[i].where, ends ? e_.outputs[k] : -1);
+      if (ends) outer_.equations.back().outputs[0] = e_.outputs[k];
     }
   }
 
@@ -329,15 +289,7 @@ class Mover {
     all.outputs[0] = sum;
     outer_.equations.push_back(std::move(all));
     if (!b.transposed) return sum;
-    Equation t;
-    t.op = Op::transpose;
-    t.params = b.transposed;
-    t.where = b.where;
-    t.inputs.push_back(sum);
-    const Var result = outer_.fresh(body_.aval(body_.outputs[b.carry]));
-    t.outputs.push_back(result);
-    outer_.equations.push_back(std::move(t));
-    return result;
+    return add_equation(outer_, Op::transpose, b.transposed, {sum}, b.where);
   }
 
   GraphBody& outer_;
@@ -361,10 +313,8 @@ GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
            !register_form(alone(graph, e), frame);
   };
   if (none_of(graph.equations, movable)) return graph;
-  GraphBody moved;
-  moved.avals = graph.avals;
-  moved.inputs = graph.inputs;
-  moved.outputs = graph.outputs;
+  GraphBody moved = graph;
+  moved.equations.clear();
   bool any = false;
   for (const Equation& e : graph.equations) {
     if (movable(e)) any = scan_motion::Mover(moved, e).run() || any;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <vt/detail/message.hpp>
-
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../regions/lane_form.hpp"
@@ -38,33 +36,6 @@ std::int64_t multiply_adds(const GraphBody& g, const Equation& e) {
   if (e.op != Op::dot_general) return n * work_of_element;
   for (int a : e.as<DotParams>().lhs_contract) n *= g.aval(e.inputs[0]).shape[a];
   return n;
-}
-
-ParamsRef with_rows(const ParamsRef& params, Op op, const Aval& result, int axis,
-                    std::int64_t rows) {
-  const auto cut = [&](Shape shape) {
-    shape[axis] = rows;
-    return shape;
-  };
-  switch (op) {
-    case Op::full:
-      return make_params(FullParams{params->as<FullParams>().value,
-                                    Aval(result.dtype, cut(result.shape), result.weak)});
-    case Op::iota:
-      return make_params(IotaParams{Aval(result.dtype, cut(result.shape), result.weak),
-                                    params->as<IotaParams>().axis});
-    case Op::reshape: return make_params(ShapeParams{cut(params->as<ShapeParams>().shape)});
-    case Op::broadcast_in_dim:
-      return make_params(BroadcastParams{cut(result.shape), params->as<BroadcastParams>().axes});
-    case Op::slice: {
-      SliceParams p = params->as<SliceParams>();
-      if (p.start[axis] != 0 || p.stride[axis] != 1)
-        fail(ErrorKind::backend, "vt: internal: a part of the rows is cut once more", {});
-      p.limit = cut(std::move(p.limit));
-      return make_params(std::move(p));
-    }
-    default: return params;
-  }
 }
 
 }  // namespace row_cutting
@@ -124,15 +95,7 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
 }
 
 GraphBody body_of_rows(const GraphBody& body, const RowCut& cut, std::int64_t rows) {
-  using namespace row_cutting;
-  GraphBody part = body;
-  for (std::size_t v = 0; v < part.avals.size(); ++v)
-    if (cut.axis[v] >= 0) part.avals[v].shape[cut.axis[v]] = rows;
-  for (Equation& e : part.equations) {
-    const Var result = e.outputs[0];
-    if (cut.axis[result] >= 0)
-      e.params = with_rows(e.params, e.op, body.aval(result), cut.axis[result], rows);
-  }
+  GraphBody part = with_extent(body, cut.axis, rows);
   debug_check(part, "body_of_rows");
   return part;
 }

@@ -11,8 +11,8 @@
 
 #include <vt/detail/small_vec.hpp>
 
-#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "passes.hpp"
 
 namespace vt::detail {
@@ -32,13 +32,7 @@ struct Match {
 class Rewriter {
  public:
   explicit Rewriter(const GraphBody& graph)
-      : graph_(graph), maker_(graph.avals.size(), -1), uses_(graph.avals.size(), 0) {
-    for (Var v : graph.outputs) ++uses_[v];
-    for (std::size_t i = 0; i < graph.equations.size(); ++i) {
-      for (Var v : graph.equations[i].inputs) ++uses_[v];
-      for (Var v : graph.equations[i].outputs) maker_[v] = static_cast<int>(i);
-    }
-  }
+      : graph_(graph), maker_(makers_of(graph)), uses_(reads_of(graph)) {}
 
   std::optional<GraphBody> run() {
     Vec<std::optional<Match>> matches(graph_.equations.size());
@@ -52,9 +46,8 @@ class Rewriter {
       for (int e : matches[i]->between) gone[e] = 1;
     }
     if (!any) return std::nullopt;
-    result_.avals = graph_.avals;
-    result_.inputs = graph_.inputs;
-    result_.outputs = graph_.outputs;
+    result_ = graph_;
+    result_.equations.clear();
     for (std::size_t i = 0; i < graph_.equations.size(); ++i) {
       if (gone[i]) continue;
       if (matches[i]) rewrite(graph_.equations[i], *matches[i]);
@@ -92,11 +85,8 @@ class Rewriter {
         m.negated = !m.negated;
         continue;
       }
-      Axes from;  // of the operand: where those of the result come from
-      if (e->op == Op::transpose) from = e->as<PermutationParams>().permutation;
-      else from = free_axes(graph_.aval(e->inputs[0]).shape.rank(), e->as<AxesParams>().axes, {});
       for (Axes* axes : {&m.axes, &m.kept})
-        for (int& axis : *axes) axis = from[axis];
+        for (int& axis : *axes) axis = axis_of_operand(graph_, *e, 0, axis);
       if (e->op == Op::reduce_sum)
         for (int axis : e->as<AxesParams>().axes) m.axes.push_back(axis);
     }
@@ -112,33 +102,24 @@ class Rewriter {
     return m;
   }
 
-  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, const Aval& aval,
-          CallSite where) {
-    Equation e;
-    e.op = op;
-    e.where = where;
-    e.params = std::move(params);
-    for (Var v : inputs) e.inputs.push_back(v);
-    e.outputs.push_back(result_.fresh(aval));
-    result_.equations.push_back(std::move(e));
-    return result_.equations.back().outputs[0];
+  Var add(Op op, ParamsRef params, std::initializer_list<Var> inputs, CallSite where) {
+    return add_equation(result_, op, std::move(params), inputs, where);
   }
 
   // Sums the operand over its free axes number `summed` and renumbers the others.
   Var summed_operand(Var operand, const Axes& summed, Axes& contract, Axes& batch, CallSite where) {
     if (summed.empty()) return operand;
-    const Aval& aval = graph_.aval(operand);
-    const Axes free = free_axes(aval.shape.rank(), contract, batch);
+    const int rank = graph_.aval(operand).shape.rank();
+    const Axes free = free_axes(rank, contract, batch);
     Axes axes, kept;
     for (int i : summed) axes.push_back(free[i]);
     insertion_sort(axes);
-    for (int i = 0; i < aval.shape.rank(); ++i)
+    for (int i = 0; i < rank; ++i)
       if (!axes.contains(i)) kept.push_back(i);
     for (Axes* list : {&contract, &batch})
       for (int& axis : *list)
         axis = static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin());
-    return add(Op::reduce_sum, make_params(AxesParams{axes}), {operand},
-               Aval(aval.dtype, picked(aval.shape, kept), aval.weak), where);
+    return add(Op::reduce_sum, make_params(AxesParams{axes}), {operand}, where);
   }
 
   void rewrite(const Equation& sum, const Match& m) {
@@ -156,18 +137,15 @@ class Rewriter {
     const Var b = summed_operand(product.inputs[1], of_rhs, p.rhs_contract, p.rhs_batch, sum.where);
     Axes kept = m.kept;
     insertion_sort(kept);
-    const Aval& whole = graph_.aval(product.outputs[0]);
-    Var x = add(Op::dot_general, make_params(std::move(p)), {a, b},
-                Aval(whole.dtype, picked(whole.shape, kept), whole.weak), product.where);
+    Var x = add(Op::dot_general, make_params(std::move(p)), {a, b}, product.where);
     Axes permutation;
     for (int axis : m.kept)
       permutation.push_back(
           static_cast<int>(std::find(kept.begin(), kept.end(), axis) - kept.begin()));
-    const Aval& aval = graph_.aval(sum.outputs[0]);
     if (!is_identity(permutation))
-      x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, aval, sum.where);
-    if (m.negated) x = add(Op::neg, {}, {x}, aval, sum.where);
-    if (is_inexact(aval.dtype) && !sum.assume_finite) x = checked(sum, m, x);
+      x = add(Op::transpose, make_params(PermutationParams{permutation}), {x}, sum.where);
+    if (m.negated) x = add(Op::neg, {}, {x}, sum.where);
+    if (is_inexact(graph_.aval(sum.outputs[0]).dtype) && !sum.assume_finite) x = checked(sum, m, x);
     // Whoever reads the sum reads this instead.
     result_.equations.back().outputs[0] = sum.outputs[0];
   }
@@ -176,7 +154,6 @@ class Rewriter {
   // the product is made after all.
   Var checked(const Equation& sum, const Match& m, Var x) {
     const Equation& product = graph_.equations[m.product];
-    const Aval& aval = graph_.aval(sum.outputs[0]);
     const auto body = [&] {
       auto made = std::make_shared<GraphBody>();
       for (Var v : {x, product.inputs[0], product.inputs[1]})
@@ -185,37 +162,24 @@ class Rewriter {
     };
     const auto as_it_was = body(), as_made = body();
     as_made->outputs.push_back(as_made->inputs[0]);
-    HashMap<Var, Var> names;
-    names[product.inputs[0]] = as_it_was->inputs[1];
-    names[product.inputs[1]] = as_it_was->inputs[2];
-    const auto repeat = [&](Equation e) {
-      for (Var& v : e.inputs) v = names[v];
-      for (Var& v : e.outputs) v = names[v] = as_it_was->fresh(graph_.aval(v));
-      as_it_was->equations.push_back(std::move(e));
-    };
-    repeat(product);
-    for (std::size_t i = m.between.size(); i-- > 0;) repeat(graph_.equations[m.between[i]]);
-    repeat(sum);
-    const auto append = [&](Op op, std::initializer_list<Var> inputs, const Aval& out) {
-      Equation& e = as_it_was->equations.emplace_back();
-      e.op = op;
-      e.where = sum.where;
-      for (Var v : inputs) e.inputs.push_back(v);
-      e.outputs.push_back(as_it_was->fresh(out));
-      return e.outputs[0];
-    };
-    const Var kept = append(Op::is_finite, {as_it_was->inputs[0]}, Aval(DType::bool_, aval.shape));
+    Copier again(graph_.avals, *as_it_was);
+    again.bind(product.inputs[0], as_it_was->inputs[1]);
+    again.bind(product.inputs[1], as_it_was->inputs[2]);
+    again.add(product);
+    for (std::size_t i = m.between.size(); i-- > 0;) again.add(graph_.equations[m.between[i]]);
+    again.add(sum);
+    const Var given = as_it_was->inputs[0],
+              kept = add_equation(*as_it_was, Op::is_finite, {}, {given}, sum.where);
     as_it_was->outputs.push_back(
-        append(Op::select, {kept, as_it_was->inputs[0], names[sum.outputs[0]]}, aval));
-    const Var finite = add(Op::is_finite, {}, {x}, Aval(DType::bool_, aval.shape), sum.where),
-              all = add(Op::reduce_all, make_params(AxesParams{Axes::first(aval.shape.rank())}),
-                        {finite}, Aval(DType::bool_, Shape{}), sum.where),
-              index = add(Op::convert, make_params(ConvertParams{DType::i32}), {all},
-                          Aval(DType::i32, Shape{}), sum.where);
+        add_equation(*as_it_was, Op::select, {}, {kept, given, again[sum.outputs[0]]}, sum.where));
+    const Axes every = Axes::first(graph_.aval(sum.outputs[0]).shape.rank());
+    const Var finite = add(Op::is_finite, {}, {x}, sum.where),
+              all = add(Op::reduce_all, make_params(AxesParams{every}), {finite}, sum.where),
+              index = add(Op::convert, make_params(ConvertParams{DType::i32}), {all}, sum.where);
     CondParams p;
     p.branches = {as_it_was, as_made};
     return add(Op::cond, make_params(std::move(p)),
-               {index, x, product.inputs[0], product.inputs[1]}, aval, sum.where);
+               {index, x, product.inputs[0], product.inputs[1]}, sum.where);
   }
 
   const GraphBody& graph_;

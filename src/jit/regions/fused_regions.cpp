@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "../../trace/base/environment.hpp"
-#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "lane_form.hpp"
 #include "merge_axes.hpp"
@@ -28,9 +28,9 @@ bool is_seed(const Equation& e) {
   return stands_alone(e) || e.op == Op::concatenate || is_of_rows(e);
 }
 
-class Former {
+class LaneRegions {
  public:
-  Former(GraphBody graph, const RegisterLimits& limits)
+  LaneRegions(GraphBody graph, const RegisterLimits& limits)
       : limits_(limits), graph_(std::move(graph)), lanes_(graph_) {}
 
   GraphBody run() {
@@ -92,9 +92,7 @@ class Former {
 
  private:
   void find_makers() {
-    maker_.assign(graph_.avals.size(), -1);
-    for (std::size_t i = 0; i < graph_.equations.size(); ++i)
-      for (Var v : graph_.equations[i].outputs) maker_[v] = static_cast<int>(i);
+    maker_ = makers_of(graph_);
     in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
   }
 
@@ -130,12 +128,12 @@ class Former {
                                (e.op == Op::iota || e.op == Op::constant || of_numbers));
     }
   }
-  /// Writes the equations that make a number, those of the `known` ones have been.
-  void add_number(Var v, const HashMap<Var, Var>& known, FunctionRef<void(Equation)> add) const {
+  /// Makes a number once more inside.
+  void add_number(Var v, Copier& inside) const {
     const Equation& e = graph_.equations[maker_[v]];
     for (Var from : e.inputs)
-      if (!known.contains(from)) add_number(from, known, add);
-    add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
+      if (!inside.contains(from)) add_number(from, inside);
+    inside.add(lanes_.axis(v) >= 0 ? *lanes_.equation(e) : e);
   }
 
   /// Factors of a product, one for each row of the other, may be twice as many as what is moved.
@@ -194,10 +192,8 @@ class Former {
     find_numbers();
     in_front_.assign(graph_.avals.size(), -1);
     const std::size_t count = graph_.equations.size();
-    reads_.assign(graph_.avals.size(), 0);
-    for (const Equation& e : graph_.equations)
-      for (Var v : e.inputs) ++reads_[v];
-    for (Var v : graph_.outputs) ++reads_[v];
+    reads_ = reads_of(graph_);
+    of_lane_ = lanes_.avals();
     Vec<bool> inside(count);
     const auto made_inside = [&](Var v) { return maker_[v] >= 0 && inside[maker_[v]]; };
     for (std::size_t i = 0; i < count; ++i) {
@@ -206,22 +202,10 @@ class Former {
                   none_of(e.inputs, [&](Var v) { return lanes_.axis(v) > 0 && !made_inside(v); });
     }
     leave_copies_outside(inside);
-    Vec<int> stage(count, 0);
-    int last = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      for (Var v : graph_.equations[i].inputs) {
-        if (maker_[v] < 0) continue;
-        const std::size_t m = maker_[v];
-        stage[i] = std::max(stage[i], stage[m] + (inside[m] && !inside[i]));
-      }
-      last = std::max(last, stage[i]);
-    }
     RecycledVec<Equation> ordered;
     Vec<bool> in_region(count);
     bool found = false;
-    Vec<Vec<int>> of_stage(last + 1);
-    for (std::size_t i = 0; i < count; ++i) of_stage[stage[i]].push_back(static_cast<int>(i));
-    for (const Vec<int>& equations : of_stage) {
+    for (const Vec<int>& equations : stages_of(graph_, maker_, inside)) {
       Vec<int> members;
       for (int i : equations) {
         if (inside[i]) members.push_back(i);
@@ -241,67 +225,39 @@ class Former {
     if (!found) return false;
     formed_ = true;
     graph_.equations = std::move(ordered);
-    drop_unread();
+    // What only regions read that take it in another way: transposes of other regions' results, and
+    // numbers.
+    drop_unread(graph_);
     find_makers();
     lanes_ = LaneAxes(graph_);
     return true;
   }
 
   bool region(std::span<const int> members, RecycledVec<Equation>& out) {
-    const auto is_made = [&](Var v) {
-      return std::binary_search(members.begin(), members.end(), maker_[v]);
-    };
-    HashMap<Var, int> read_inside;
-    for (int i : members)
-      for (Var v : graph_.equations[i].inputs) ++read_inside[v];
-    const auto read_outside = [&](Var v) {
-      const auto* inside = read_inside.find(v);
-      return reads_[v] > (inside == read_inside.end() ? 0 : inside->second);
-    };
-
-    auto lane = std::make_shared<GraphBody>();
-    HashMap<Var, Var> names;
-    const auto inner = [&](Var v) {
-      const auto name = names.emplace(v, -1);
-      if (name.fresh) name.entry->second = lane->fresh(lanes_.aval(v));
-      return name.entry->second;
-    };
-    const auto add_inside = [&](Equation e) {
-      for (Var& v : e.inputs) v = inner(v);
-      for (Var& v : e.outputs) v = inner(v);
-      lane->equations.push_back(std::move(e));
-    };
-    Equation e;
-    RegionParams p;
-    e.op = Op::fused_region;
-    for (int i : members)
-      for (Var v : graph_.equations[i].inputs) {
-        if (is_made(v) || names.contains(v)) continue;
-        if (numbers_[v]) {
-          add_number(v, names, add_inside);
-          continue;
-        }
-        if (lanes_.axis(v) > 0 && in_front_[v] < 0) return false;
-        lane->inputs.push_back(inner(v));
-        e.inputs.push_back(lanes_.axis(v) > 0 ? in_front_[v] : v);
-        p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
-      }
-    RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
-    const std::size_t values_before = graph_.avals.size();
+    Outline lane(of_lane_);
     for (int i : members) {
       const Equation& member = graph_.equations[i];
-      add_inside(*lanes_.equation(member));
-      for (Var v : member.outputs)
-        if (read_outside(v)) {
-          lane->outputs.push_back(inner(v));
-          e.outputs.push_back(lanes_.axis(v) == 0 ? v : with_lanes_in_front(v, moved));
-        }
-      e.where = member.where;
+      for (Var v : member.inputs)
+        if (numbers_[v] && !lane.inside.contains(v)) add_number(v, lane.inside);
+      lane.add(*lanes_.equation(member));
     }
-    if (e.outputs.empty()) return false;  // nobody asks
-    p.lanes.count = graph_.aval(e.outputs[0]).shape[0];
-    p.body = std::move(lane);
-    e.params = make_params(std::move(p));
+    lane.output_what_is_read(reads_);
+    if (lane.outputs.empty()) return false;  // nobody asks
+    RegionParams p;
+    for (Var& v : lane.inputs) {
+      p.lanes.mapped.push_back(lanes_.axis(v) >= 0);
+      if (lanes_.axis(v) <= 0) continue;
+      if (in_front_[v] < 0) return false;
+      v = in_front_[v];
+    }
+    RecycledVec<Equation> moved;  // results whose lanes lie elsewhere
+    const std::size_t values_before = graph_.avals.size();
+    for (Var& v : lane.outputs)
+      if (lanes_.axis(v) != 0) v = with_lanes_in_front(v, moved);
+    p.lanes.count = graph_.aval(lane.outputs[0]).shape[0];
+    p.body = lane.body;
+    Equation e = lane.equation(Op::fused_region, make_params(std::move(p)),
+                               graph_.equations[members.back()].where);
     if (!register_form(alone(graph_, e), 0, limits_)) {
       for (int i : members)
         for (Var v : graph_.equations[i].outputs) in_front_[v] = -1;
@@ -334,29 +290,12 @@ class Former {
     return in_front_[v];
   }
 
-  // What only regions read that take it in another way: transposes of other regions' results, and
-  // numbers.
-  void drop_unread() {
-    Vec<bool> read(graph_.avals.size());
-    for (Var v : graph_.outputs) read[v] = true;
-    Vec<bool> kept(graph_.equations.size());
-    for (std::size_t i = graph_.equations.size(); i-- > 0;) {
-      const Equation& e = graph_.equations[i];
-      kept[i] = e.outputs.empty() || any_of(e.outputs, [&](Var v) { return read[v]; });
-      for (Var v : e.inputs) read[v] = read[v] || kept[i];
-    }
-    RecycledVec<Equation> left;
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      if (kept[i]) left.push_back(std::move(graph_.equations[i]));
-    graph_.equations = std::move(left);
-  }
-
   const RegisterLimits& limits_;
   GraphBody graph_;
   LaneAxes lanes_;
+  RecycledVec<Aval> of_lane_;  ///< values as one lane has them
   Vec<bool> numbers_;
-  Vec<int> reads_;  ///< how often a value is read, or given as a result
-  Vec<int> maker_;  ///< the equation that makes a value; −1: none
+  Vec<int> reads_, maker_;  ///< reads_of, makers_of the Graph
   /// what a region may keep in its frame: arrays that are unset at first, and what loops make of
   /// them
   Vec<bool> in_frame_;
@@ -404,9 +343,9 @@ GraphBody form_over_leading_axes(GraphBody graph, const RegisterLimits& limits) 
     for (int left = leading.count - 1; value >= 0 && left > 0; --left)
       value = merge_axes(merged, value, 0);
     if (value < 0) continue;
-    Former former(std::move(merged), limits);
-    GraphBody with_regions = former.run();
-    if (!former.formed()) continue;
+    LaneRegions regions(std::move(merged), limits);
+    GraphBody with_regions = regions.run();
+    if (!regions.formed()) continue;
     graph = std::move(with_regions);
     i = 0;
   }
@@ -426,7 +365,7 @@ GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits) {
     if (has_effect(e)) return graph;  // which would have to keep their order
   if (none_of(graph.equations, fused_regions::is_seed)) return graph;
   return fused_regions::form_over_leading_axes(
-      fused_regions::Former(std::move(graph), limits).run(), limits);
+      fused_regions::LaneRegions(std::move(graph), limits).run(), limits);
 }
 
 }  // namespace vt::detail

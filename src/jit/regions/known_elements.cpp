@@ -39,13 +39,10 @@ float result(Op op, DType d, float x, float y) {
 }  // namespace known_elements
 
 bool keeps_zeros(const GraphBody& g) {
-  return any_of(g.equations, [](const Equation& e) {
-    if (e.assume_finite) return true;
-    if (e.op == Op::full) {
-      const Scalar& x = e.as<FullParams>().value;
-      return is_inexact(x.dtype) && x.is_value(0) && std::signbit(x.real);
-    }
-    return any_of(bodies_of(e.params), [](const GraphRef& body) { return keeps_zeros(*body); });
+  return has_equation(g, [](const Equation& e) {
+    if (e.assume_finite || e.op != Op::full) return e.assume_finite;
+    const Scalar& x = e.as<FullParams>().value;
+    return is_inexact(x.dtype) && x.is_value(0) && std::signbit(x.real);
   });
 }
 

@@ -57,8 +57,11 @@ class LaneAxes {
   /// Has the value several axes of the class?
   bool ambiguous(Var v) const { return ambiguous_[v]; }
   Aval aval(Var v) const;
+  RecycledVec<Aval> avals() const;
   /// An equation of the Graph for one lane, if lanes do not meet in it.
   std::optional<Equation> equation(const Equation&) const;
+  /// All of the Graph for one lane.
+  std::optional<GraphBody> one_lane() const;
 
  private:
   std::size_t node(Var v, int axis) const { return first_[v] + axis; }

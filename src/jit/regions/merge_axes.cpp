@@ -23,9 +23,8 @@ class Merger {
   /// What `wanted` is in the Graph that result() gives.
   Var run(Var wanted) {
     if (!apart_) return -1;
-    to_.avals = from_.avals;
-    to_.inputs = from_.inputs;
-    to_.outputs = from_.outputs;
+    to_ = from_;
+    to_.equations.clear();
     merged_.assign(from_.avals.size(), -1);
     original_.assign(from_.avals.size(), true);
     for (const Equation& e : from_.equations) {
@@ -72,29 +71,8 @@ class Merger {
       if (!has_both(v) && !has_none(v)) return std::nullopt;
     std::optional<Equation> one = inner_.equation(e);
     if (!one || !outer_.equation(e)) return std::nullopt;
-    const std::size_t axis = outer_.axis(e.outputs[0]);
-    // What names its extent.
-    if (e.op == Op::full) {
-      FullParams p = one->as<FullParams>();
-      p.aval.shape[axis] *= extent_;
-      one->params = make_params(std::move(p));
-    } else if (e.op == Op::iota) {
-      IotaParams p = one->as<IotaParams>();
-      p.aval.shape[axis] *= extent_;
-      one->params = make_params(std::move(p));
-    } else if (e.op == Op::reshape) {
-      ShapeParams p = one->as<ShapeParams>();
-      p.shape[axis] *= extent_;
-      one->params = make_params(std::move(p));
-    } else if (e.op == Op::broadcast_in_dim) {
-      BroadcastParams p = one->as<BroadcastParams>();
-      p.shape[axis] *= extent_;
-      one->params = make_params(std::move(p));
-    } else if (e.op == Op::slice) {
-      SliceParams p = one->as<SliceParams>();
-      p.limit[axis] *= extent_;
-      one->params = make_params(std::move(p));
-    }
+    const int axis = outer_.axis(e.outputs[0]);
+    one->params = with_extent(one->params, axis, merged_aval(e.outputs[0]).shape[axis]);
     return one;
   }
 

@@ -16,19 +16,11 @@ std::optional<OneLane> one_lane(const GraphBody& g, std::int64_t fewest) {
   if (any_of(g.outputs, [&](Var v) { return axes.axis(v) != 0; }) ||
       any_of(g.inputs, [&](Var v) { return axes.axis(v) > 0; }))
     return std::nullopt;
-  OneLane one{{}, leading(g.outputs[0]), Vec<bool>(g.avals.size())};
-  one.graph.inputs = g.inputs;
-  one.graph.outputs = g.outputs;
-  for (std::size_t v = 0; v < g.avals.size(); ++v) {
-    one.graph.avals.push_back(axes.aval(static_cast<Var>(v)));
+  std::optional<GraphBody> graph = axes.one_lane();
+  if (!graph) return std::nullopt;
+  OneLane one{std::move(*graph), leading(g.outputs[0]), Vec<bool>(g.avals.size())};
+  for (std::size_t v = 0; v < g.avals.size(); ++v)
     one.mapped[v] = axes.axis(static_cast<Var>(v)) >= 0;
-  }
-  for (const Equation& e : g.equations) {
-    if (e.outputs.empty()) return std::nullopt;
-    std::optional<Equation> lane = axes.equation(e);
-    if (!lane) return std::nullopt;
-    one.graph.equations.push_back(std::move(*lane));
-  }
   return one;
 }
 

@@ -12,6 +12,7 @@
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../nest/schedule.hpp"
 #include "fused_regions.hpp"
 #include "known_elements.hpp"
@@ -586,23 +587,6 @@ Vec<bool> unset_arrays(const GraphBody& g, const Vec<bool>& given) {
     for (std::size_t k = 0; k < e.outputs.size(); ++k) unset[e.outputs[k]] = unset[e.inputs[k]];
   }
   return unset;
-}
-
-GraphBody alone(const GraphBody& g, const Equation& e) {
-  GraphBody one;
-  Equation copy = e;
-  for (Var& v : copy.inputs) {
-    const Aval& a = g.aval(v);
-    one.inputs.push_back(one.fresh(Aval(a.dtype, a.shape)));
-    v = one.inputs.back();
-  }
-  for (Var& v : copy.outputs) {
-    const Aval& a = g.aval(v);
-    v = one.fresh(Aval(a.dtype, a.shape));
-    one.outputs.push_back(v);
-  }
-  one.equations.push_back(std::move(copy));
-  return one;
 }
 
 Vec<std::optional<std::int64_t>> known_integers(const GraphBody& g, const Vec<int>& maker,

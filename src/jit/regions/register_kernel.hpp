@@ -60,10 +60,6 @@ struct RegisterLimits {
   bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
 };
 
-/// A control-flow equation by itself: a Graph whose inputs are its operands and whose results are
-/// its own.
-GraphBody alone(const GraphBody&, const Equation&);
-
 /// Loops inside a loop may make arrays (what a scan inside gives in its iterations, and the rows
 /// that are made of that). Where there are no lanes and the executor has memory for them in the
 /// function's frame, they lie there, so many bytes at most.

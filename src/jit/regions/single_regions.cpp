@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "../nest/schedule.hpp"
 #include "known_elements.hpp"
 #include "lane_form.hpp"
@@ -29,11 +29,9 @@ constexpr std::int64_t most_of_derivatives = 20000, most_of_sparse = 70000, most
 /// Of a region: an address each.
 constexpr std::size_t most_buffers = 1000;
 
-GraphBody compacted(const GraphBody&);
-
-class Former {
+class SingleRegions {
  public:
-  Former(const GraphBody& graph, const RegisterLimits& limits, std::int64_t frame)
+  SingleRegions(const GraphBody& graph, const RegisterLimits& limits, std::int64_t frame)
       : graph_(graph), limits_(limits), frame_(frame), moved_(limits.moved) {}
 
   /// Nothing where no two equations go together.
@@ -44,7 +42,7 @@ class Former {
     GraphBody with = graph_;
     with.equations.clear();
     Vec<Piece> formed;
-    for (const Vec<int>& stage : stages()) {
+    for (const Vec<int>& stage : stages_of(graph_, maker_, inside_)) {
       for (int i : stage)
         if (!inside_[i]) with.equations.push_back(graph_.equations[i]);
       Piece piece;
@@ -69,7 +67,8 @@ class Former {
     // What is around them may have made parts of them as it read them, at no cost.
     const bool all_of_it = formed.size() == 1 && all_inside();
     if (!all_of_it && !saves_steps(formed, steps_of(graph_), steps_of(with))) return std::nullopt;
-    return compacted(with);
+    drop_unread(with);
+    return with;
   }
 
   /// All of it as regions, if no more than `share` of its elements are left to compute: the others
@@ -113,7 +112,8 @@ class Former {
       piece.operations += operations_[i];
     }
     if (!close()) return std::nullopt;
-    return compacted(with);
+    drop_unread(with);
+    return with;
   }
 
  private:
@@ -136,13 +136,8 @@ class Former {
 
   void find_members(bool without_copies = true) {
     const std::size_t count = graph_.equations.size();
-    maker_.assign(graph_.avals.size(), -1);
-    reads_.assign(graph_.avals.size(), 0);
-    for (std::size_t i = 0; i < count; ++i) {
-      for (Var v : graph_.equations[i].outputs) maker_[v] = static_cast<int>(i);
-      for (Var v : graph_.equations[i].inputs) ++reads_[v];
-    }
-    for (Var v : graph_.outputs) ++reads_[v];
+    maker_ = makers_of(graph_);
+    reads_ = reads_of(graph_);
     inside_.assign(count, false);
     operations_.assign(count, 0);
     in_frame_ = limits_.of_unset > 0 ? unset_arrays(graph_) : Vec<bool>(graph_.avals.size());
@@ -198,23 +193,15 @@ class Former {
   }
 
   bool fits_alone(const Equation& e) const {
-    GraphBody body = alone(graph_, e);
-    Equation whole = region(std::make_shared<const GraphBody>(body));
-    whole.inputs.assign(body.inputs.begin(), body.inputs.end());
-    whole.outputs.assign(body.outputs.begin(), body.outputs.end());
-    body.equations.clear();
-    body.equations.push_back(std::move(whole));
-    const std::optional<LaneForm> form = register_form(body, frame_, limits_);
+    Outline out(graph_.avals);
+    out.add(e);
+    for (Var v : e.outputs) out.output(v);
+    const Equation whole =
+        out.equation(Op::fused_region, make_params(RegionParams{out.body, {}}), {});
+    const std::optional<LaneForm> form = register_form(alone(graph_, whole), frame_, limits_);
     // Where single elements are picked from arrays, those lie in memory: not in a region that
     // computes on values of that size.
     return form && form->most_in_registers >= limits_.moved;
-  }
-
-  static Equation region(GraphRef body) {
-    Equation e;
-    e.op = Op::fused_region;
-    e.params = make_params(RegionParams{std::move(body), {}});
-    return e;
   }
 
   /// The equations of a piece as one, if they go together and would be several steps.
@@ -222,56 +209,29 @@ class Former {
       const Piece& of, const FunctionRef<std::size_t(const GraphBody&)>* steps_of) const {
     const Vec<int>& piece = of.members;
     if (piece.size() < 2) return std::nullopt;
-    auto body = std::make_shared<GraphBody>();
-    HashMap<Var, Var> names;
-    HashMap<Var, int> read_inside;
-    Vec<Var> from_outside;
-    const auto inner = [&](Var v) {
-      const auto name = names.emplace(v, -1);
-      if (name.fresh) {
-        const Aval& a = graph_.aval(v);
-        name.entry->second = body->fresh(Aval(a.dtype, a.shape));
-      }
-      return name.entry->second;
-    };
-    const auto add = [&](Equation e) {
-      for (Var& v : e.inputs) v = inner(v);
-      for (Var& v : e.outputs) v = inner(v);
-      body->equations.push_back(std::move(e));
-    };
-    for (int i : piece)
-      for (Var v : graph_.equations[i].inputs) ++read_inside[v];
+    Outline out(graph_.avals);
     for (int i : piece) {
       const Equation& e = graph_.equations[i];
       for (Var v : e.inputs) {
-        if (names.contains(v)) continue;
+        if (out.inside.contains(v)) continue;
         const int made = maker_[v];
         if (made >= 0 && is_number(graph_.equations[made])) {
-          add(graph_.equations[made]);
+          out.inside.add(graph_.equations[made]);
           continue;
         }
-        from_outside.push_back(v);
-        body->inputs.push_back(inner(v));
+        const Var given = out.input(v);
         if (const std::optional<KnownElements::Zeros> zeros = known_->zeros(v))
-          names.find(v)->second = without_zeros(*body, inner(v), *zeros);
+          out.inside.bind(v, without_zeros(*out.body, given, *zeros));
       }
-      add(e);
+      out.add(e);
     }
-    Vec<Var> results;
-    for (int i : piece)
-      for (Var v : graph_.equations[i].outputs) {
-        const auto* inside = read_inside.find(v);
-        if (reads_[v] == (inside == read_inside.end() ? 0 : inside->second)) continue;
-        results.push_back(v);
-        body->outputs.push_back(inner(v));
-      }
-    if (any_of(results, [&](Var v) { return bool{in_frame_[v]}; })) return std::nullopt;
+    out.output_what_is_read(reads_);
+    if (any_of(out.outputs, [&](Var v) { return bool{in_frame_[v]}; })) return std::nullopt;
     // Nobody asks; or too many do.
-    if (results.empty() || from_outside.size() + results.size() > most_buffers) return std::nullopt;
-    if (steps_of && !saves_steps({of}, (*steps_of)(*body), 1)) return std::nullopt;
-    Equation whole = region(std::move(body));
-    whole.inputs.assign(from_outside.begin(), from_outside.end());
-    whole.outputs.assign(results.begin(), results.end());
+    if (out.outputs.empty() || out.inputs.size() + out.outputs.size() > most_buffers)
+      return std::nullopt;
+    if (steps_of && !saves_steps({of}, (*steps_of)(*out.body), 1)) return std::nullopt;
+    Equation whole = out.equation(Op::fused_region, make_params(RegionParams{out.body, {}}), {});
     for (int i : piece)
       if (graph_.equations[i].where.file) whole.where = graph_.equations[i].where;
     if (!register_form(alone(graph_, whole), frame_, limits_)) return std::nullopt;
@@ -281,22 +241,13 @@ class Former {
   /// The value where it is not known to be 0: what the regions before knew of it is not lost.
   static Var without_zeros(GraphBody& body, Var v, const KnownElements::Zeros& zeros) {
     const Aval a = body.aval(v);
-    const auto make = [&](Op op, ParamsRef params, std::initializer_list<Var> inputs,
-                          const Aval& out) {
-      Equation& e = body.equations.emplace_back();
-      e.op = op;
-      e.params = std::move(params);
-      for (Var x : inputs) e.inputs.push_back(x);
-      const Var result = body.fresh(out);
-      e.outputs.push_back(result);
-      return result;
-    };
     const auto constant = [&](const BufferRef& numbers, DType d) {
-      const Aval of(d, a.shape);
-      return make(Op::constant, make_params(ConstantParams{numbers, of}), {}, of);
+      return add_equation(body, Op::constant,
+                          make_params(ConstantParams{numbers, Aval(d, a.shape)}), {});
     };
-    return make(Op::select, {},
-                {constant(zeros.elsewhere, DType::bool_), v, constant(zeros.numbers, a.dtype)}, a);
+    return add_equation(
+        body, Op::select, {},
+        {constant(zeros.elsewhere, DType::bool_), v, constant(zeros.numbers, a.dtype)});
   }
 
   /// Made again in each region that reads it: no memory is read for it.
@@ -317,22 +268,6 @@ class Former {
     }
   }
 
-  /// Equations in an order in which those of a stage have nothing from outside between them.
-  Vec<Vec<int>> stages() const {
-    Vec<int> stage(graph_.equations.size(), 0);
-    Vec<Vec<int>> all;
-    for (std::size_t i = 0; i < stage.size(); ++i) {
-      for (Var v : graph_.equations[i].inputs) {
-        if (maker_[v] < 0) continue;
-        const std::size_t m = maker_[v];
-        stage[i] = std::max(stage[i], stage[m] + (inside_[m] && !inside_[i]));
-      }
-      if (static_cast<std::size_t>(stage[i]) >= all.size()) all.resize(stage[i] + 1);
-      all[stage[i]].push_back(static_cast<int>(i));
-    }
-    return all;
-  }
-
   const GraphBody& graph_;
   const RegisterLimits& limits_;
   const std::int64_t frame_;
@@ -341,49 +276,23 @@ class Former {
   Vec<bool> in_frame_;            ///< per value: unset_arrays
   Vec<bool> inside_;              ///< per equation
   Vec<std::int64_t> operations_;  ///< per equation
-  Vec<int> maker_;                ///< the equation that makes a value; −1: none
-  Vec<int> reads_;                ///< how often a value is read, or given as a result
+  Vec<int> maker_, reads_;        ///< makers_of, reads_of the Graph
 };
-
-/// Without equations and values that nothing reads.
-GraphBody compacted(const GraphBody& g) {
-  Vec<bool> read(g.avals.size());
-  for (Var v : g.outputs) read[v] = true;
-  Vec<bool> kept(g.equations.size());
-  for (std::size_t i = g.equations.size(); i-- > 0;) {
-    const Equation& e = g.equations[i];
-    kept[i] = any_of(e.outputs, [&](Var v) { return read[v]; });
-    for (Var v : e.inputs) read[v] = read[v] || kept[i];
-  }
-  GraphBody to;
-  Vec<Var> names(g.avals.size(), -1);
-  const auto renamed = [&](Var v) { return names[v] = to.fresh(g.aval(v)); };
-  for (Var v : g.inputs) to.inputs.push_back(renamed(v));
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
-    Equation e = g.equations[i];
-    for (Var& v : e.inputs) v = names[v];
-    for (Var& v : e.outputs) v = renamed(v);
-    to.equations.push_back(std::move(e));
-  }
-  for (Var v : g.outputs) to.outputs.push_back(names[v]);
-  return to;
-}
 
 }  // namespace single_regions
 
 GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame) {
-  using single_regions::Former;
+  using single_regions::SingleRegions;
   if (!keeps_zeros(graph) ||
       any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
     return graph;
   // Without lanes, SIMD lanes along a Jacobian's rows would compute all of them, but several at
   // once.
-  if (std::optional<GraphBody> formed = Former(graph, limits, frame).sparse(0.5))
+  if (std::optional<GraphBody> formed = SingleRegions(graph, limits, frame).sparse(0.5))
     return std::move(*formed);
   const std::optional<OneLane> one = one_lane(graph, limits.fewest_lanes);
   if (!one) return graph;
-  const std::optional<GraphBody> formed = Former(one->graph, limits, frame).sparse(0.9);
+  const std::optional<GraphBody> formed = SingleRegions(one->graph, limits, frame).sparse(0.9);
   if (!formed) return graph;
   GraphBody all = for_all_lanes(*one, *formed);
   for (const Equation& e : all.equations)
@@ -395,7 +304,8 @@ GraphBody form_single_regions(GraphBody graph, const RegisterLimits& limits, std
                               FunctionRef<std::size_t(const GraphBody&)> steps_of) {
   for (const Equation& e : graph.equations)
     if (has_effect(e)) return graph;  // which would have to keep their order
-  std::optional<GraphBody> formed = single_regions::Former(graph, limits, frame).run(steps_of);
+  std::optional<GraphBody> formed =
+      single_regions::SingleRegions(graph, limits, frame).run(steps_of);
   return formed ? std::move(*formed) : std::move(graph);
 }
 

@@ -8,6 +8,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
+#include "../ir/sub_graph.hpp"
 #include "../numerics/special_functions.hpp"
 #include "../numerics/special_math.hpp"
 #include "../record/recursion.hpp"
@@ -266,10 +267,7 @@ bool InterpreterBudget::exists() { return thread_state().has_budget; }
 Vec<BufferRef> interpret(const GraphBody& graph, std::span<const BufferRef> inputs) {
   std::int64_t& steps_left = thread_state().steps_left;
   Vec<BufferRef> values(graph.avals.size());
-  Vec<std::uint32_t> uses(graph.avals.size(), 0);
-  for (const Equation& equation : graph.equations)
-    for (Var v : equation.inputs) ++uses[v];
-  for (Var v : graph.outputs) ++uses[v];
+  Vec<int> uses = reads_of(graph);
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
 
   SmallVec<BufferRef, 4> operands;

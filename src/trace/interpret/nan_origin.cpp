@@ -13,6 +13,7 @@
 
 #include "../base/convert.hpp"
 #include "../ir/effects.hpp"
+#include "../ir/sub_graph.hpp"
 #include "../record/devices.hpp"
 #include "../record/node.hpp"
 #include "../record/recursion.hpp"
@@ -140,9 +141,7 @@ class Search {
   Found follow(const GraphBody& g, std::span<const BufferRef> inputs, Var v, std::int64_t element) {
     Vec<BufferRef> values;
     if (const std::optional<Found> end = evaluate(g, inputs, v, values)) return *end;
-    Vec<std::int32_t> maker(g.avals.size(), -1);
-    for (std::size_t i = 0; i < g.equations.size(); ++i)
-      for (Var out : g.equations[i].outputs) maker[out] = static_cast<std::int32_t>(i);
+    const Vec<int> maker = makers_of(g);
     CallSite reader;  // of the value: numbers have no line of their own
     for (;;) {
       const std::size_t at = v;
@@ -179,19 +178,8 @@ class Search {
                 static_cast<double>(g.aval(e.inputs[1]).elements()) <
             many)
       return interpret_equation(e, g, operands);
-    GraphBody alone;
-    Equation own = e;
-    for (Var& v : own.inputs) {
-      v = alone.fresh(g.aval(v));
-      alone.inputs.push_back(v);
-    }
-    for (Var& v : own.outputs) {
-      v = alone.fresh(g.aval(v));
-      alone.outputs.push_back(v);
-    }
-    alone.equations.push_back(std::move(own));
     SmallVec<BufferRef, 1> results;
-    for (const BufferRef& made : run_graph(alone, operands)) results.push_back(on_host(made));
+    for (const BufferRef& made : run_graph(alone(g, e), operands)) results.push_back(on_host(made));
     return results;
   }
 

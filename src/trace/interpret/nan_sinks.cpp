@@ -6,8 +6,9 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
+#include "../ir/dependence.hpp"
 #include "../ir/effects.hpp"
-#include "../ir/flags_of_graph.hpp"
+#include "../ir/sub_graph.hpp"
 #include "../record/nan_watch.hpp"
 #include "../record/thread_state.hpp"
 
@@ -36,22 +37,15 @@ const Equation& place(GraphBody& g, Equation e) {
   g.equations.push_back(std::move(e));
   return g.equations.back();
 }
-Var emit(GraphBody& g, Op op, ParamsRef params, std::initializer_list<Var> inputs, CallSite where) {
-  Equation e;
-  e.op = op;
-  e.params = std::move(params);
-  e.inputs.assign(inputs.begin(), inputs.end());
-  e.where = where;
-  return place(g, std::move(e)).outputs[0];
-}
 Var full(GraphBody& g, double value, const Aval& aval) {
-  return emit(g, Op::full, make_params(FullParams{Scalar(value).converted(aval.dtype), aval}), {},
-              {});
+  return add_equation(g, Op::full,
+                      make_params(FullParams{Scalar(value).converted(aval.dtype), aval}), {}, {});
 }
 Var summed(GraphBody& g, Var x, CallSite where) {
   AxesParams p;
   for (int d = 0; d < g.aval(x).shape.rank(); ++d) p.axes.push_back(d);
-  return p.axes.empty() ? x : emit(g, Op::reduce_sum, make_params(std::move(p)), {x}, where);
+  return p.axes.empty() ? x
+                        : add_equation(g, Op::reduce_sum, make_params(std::move(p)), {x}, where);
 }
 
 /// The operands that decide what a result of integers or bools is, if they are floats.
@@ -72,21 +66,22 @@ Var probe_of(GraphBody& g, const Equation& e) {
     const DType dtype = g.aval(x).dtype;
     const auto scalar = [&](double value) { return full(g, value, Aval(dtype, Shape{})); };
     if (!thread_state().nan_watch.infinities) {
-      x = emit(g, Op::max, {}, {x, scalar(-1)}, e.where);
-      x = emit(g, Op::min, {}, {x, scalar(1)}, e.where);
+      x = add_equation(g, Op::max, {}, {x, scalar(-1)}, e.where);
+      x = add_equation(g, Op::min, {}, {x, scalar(1)}, e.where);
     }
-    x = emit(g, Op::mul, {}, {x, scalar(0)}, e.where);
-    if (dtype != f32) x = emit(g, Op::convert, make_params(ConvertParams{f32}), {x}, e.where);
+    x = add_equation(g, Op::mul, {}, {x, scalar(0)}, e.where);
+    if (dtype != f32)
+      x = add_equation(g, Op::convert, make_params(ConvertParams{f32}), {x}, e.where);
     x = summed(g, x, e.where);
-    sum = sum < 0 ? x : emit(g, Op::add, {}, {sum, x}, e.where);
+    sum = sum < 0 ? x : add_equation(g, Op::add, {}, {sum, x}, e.where);
   };
   for (Var x : floats_of(g, e)) {
     if (!is_complex(g.aval(x).dtype)) {
       take(x);
       continue;
     }
-    take(emit(g, Op::real, {}, {x}, e.where));
-    take(emit(g, Op::imag, {}, {x}, e.where));
+    take(add_equation(g, Op::real, {}, {x}, e.where));
+    take(add_equation(g, Op::imag, {}, {x}, e.where));
   }
   return sum;
 }
@@ -287,7 +282,7 @@ class Extension {
       for (std::size_t i = 0; i < sinks.size(); ++i) {
         const Var probe = summed(*out_, probes[i], e.where);
         if (sinks.size() <= most) add_sink(sinks[i], probe);
-        else all = i == 0 ? probe : emit(*out_, Op::add, {}, {all, probe}, e.where);
+        else all = i == 0 ? probe : add_equation(*out_, Op::add, {}, {all, probe}, e.where);
       }
       if (all >= 0) add_sink({.op = e.op, .where = e.where}, all);
     }
@@ -371,7 +366,8 @@ class Extension {
       Vec<Var> sums;
       for (const Var probe : probes) {
         sums.push_back(longer->fresh(Aval(f32, Shape{})));
-        longer->outputs.push_back(emit(*longer, Op::add, {}, {sums.back(), probe}, e.where));
+        longer->outputs.push_back(
+            add_equation(*longer, Op::add, {}, {sums.back(), probe}, e.where));
       }
       longer->inputs.insert(longer->inputs.begin() + carries, sums.begin(), sums.end());
       // The condition takes the sums, too, and does nothing with them.
@@ -400,7 +396,7 @@ class Extension {
         for (std::size_t i = 0; i < carries; ++i) asking[i] = e.outputs[i];
         const Vec<Var> last = probes_of_condition(*out_, *condition, asking, lanes, e.where);
         for (std::size_t i = 0; i < last.size(); ++i)
-          found[i] = emit(*out_, Op::add, {}, {found[i], last[i]}, e.where);
+          found[i] = add_equation(*out_, Op::add, {}, {found[i], last[i]}, e.where);
       }
       add_sinks(e, sinks, found);
     }

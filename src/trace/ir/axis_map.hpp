@@ -1,10 +1,16 @@
-// Arithmetic of axis numbers: permutations, and which axes a reshape by unit axes keeps.
+// Arithmetic of axis numbers: permutations, and which axes a reshape by unit axes keeps; axes of
+// operands and results of an equation, along which elements are independent.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 
 #include <vt/detail/loops.hpp>
+#include <vt/detail/small_vec.hpp>
 #include <vt/shape.hpp>
+
+#include "params.hpp"
 
 namespace vt::detail {
 
@@ -77,5 +83,40 @@ inline std::optional<Axes> unit_axis_map(const Shape& from, const Shape& to) {
   if (t != to.size()) return std::nullopt;
   return map;
 }
+
+/// How many elements there are in front of an axis.
+inline std::int64_t extent_before(const Shape& shape, int axis) {
+  std::int64_t n = 1;
+  for (int d = 0; d < axis; ++d) n *= shape[d];
+  return n;
+}
+/// Where an axis is behind a reshape: as long, with as many elements in front of it; the same one
+/// if it can be. −1: nowhere.
+inline int axis_after_reshape(const Shape& from, int axis, const Shape& to) {
+  int found = -1;
+  for (int d = 0; d < to.rank(); ++d)
+    if (to[d] == from[axis] && extent_before(to, d) == extent_before(from, axis) &&
+        (found < 0 || d == axis))
+      found = d;
+  return found;
+}
+
+struct Equation;
+
+/// Where an axis of an operand is in the results: their elements are made of those of the operand
+/// that have the same index there. −1: nowhere, as elements that differ along it meet, or as their
+/// index there is changed.
+int axis_in_result(const GraphBody&, const Equation&, std::size_t operand, int axis);
+/// The axis of the operand that is there in the results; −1: none.
+int axis_of_operand(const GraphBody&, const Equation&, std::size_t operand, int axis);
+/// An equation's parameters for so many elements along an axis of the results and, in operands, the
+/// axis that becomes it.
+ParamsRef with_extent(const ParamsRef&, int axis, std::int64_t extent);
+/// The Graph with another extent along `axes`, one for each Var; −1: none.
+GraphBody with_extent(GraphBody, const Vec<int>& axes, std::int64_t extent);
+/// An equation's parameters for one element along an axis of the results and those of operands (−1:
+/// none) that become it; nothing where these are others, or it does not run along them.
+std::optional<ParamsRef> without_axis(const GraphBody&, const Equation&, int axis,
+                                      std::span<const int> of_operands);
 
 }  // namespace vt::detail

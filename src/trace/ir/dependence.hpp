@@ -1,14 +1,29 @@
-// Dependence: which results of a Graph depend on which of its inputs,
-// through loops to their fixpoint.
+// Dependence: which results of a Graph depend on which of its inputs. Liveness: which Vars some of
+// its results need. Both go into sub-graphs, and through loops to their fixpoint.
 #pragma once
 
 #include <cstddef>
 
 #include <vt/detail/small_vec.hpp>
 
-#include "flags_of_graph.hpp"
+#include "../base/hash_map.hpp"
+#include "graph.hpp"
 
 namespace vt::detail {
+
+/// A sub-graph with one flag per input or output of it: what answers are remembered by.
+struct FlagsOfGraph {
+  const GraphBody* graph;
+  Vec<bool> flags;
+  friend bool operator==(const FlagsOfGraph& a, const FlagsOfGraph& b) {
+    return a.graph == b.graph && a.flags == b.flags;
+  }
+  friend std::size_t key_hash(const FlagsOfGraph& key) {
+    std::size_t h = detail::key_hash(static_cast<const void*>(key.graph));
+    for (bool flag : key.flags) h = h * 31 + (flag ? 2 : 1);
+    return h;
+  }
+};
 
 /// Answers for one kind of dependence; remembers them, so that asking at every level of nested
 /// loops stays linear.
@@ -44,6 +59,26 @@ class Dependence {
     Flags operands, results;
   };
   Vec<Assumption> assumed_;
+};
+
+/// Remembers its answers for sub-graphs (and keeps those alive), so that asking at every level of
+/// nested loops stays linear.
+class Liveness {
+ public:
+  using Flags = Vec<bool>;
+  /// Propagates `live`, one flag per Var, from results to what they are made of.
+  void propagate(const GraphBody&, Flags& live);
+  /// One flag per input of the Graph, given one per output.
+  Flags inputs(const GraphRef&, const Flags& outputs);
+
+ private:
+  Flags operands(const Equation&, const Flags& results);
+
+  struct Answer {
+    GraphRef graph;
+    Flags inputs;
+  };
+  HashMap<FlagsOfGraph, Answer> known_;
 };
 
 }  // namespace vt::detail

@@ -12,12 +12,11 @@
 #include <vt/detail/message.hpp>
 #include <vt/error.hpp>
 
-#include "../base/hash_map.hpp"
 #include "../base/locks.hpp"
-#include "../base/stack.hpp"
 #include "called_function.hpp"
 #include "executable.hpp"
 #include "graph.hpp"
+#include "sub_graph.hpp"
 
 namespace vt::detail {
 
@@ -51,19 +50,9 @@ struct RecursiveFamily {
   }
 };
 
-/// Does an equation of the Graph, or one inside, call such a function? `seen`: bodies that do not.
-inline bool calls_recursion(const GraphBody& g, HashMap<const GraphBody*, bool>& seen) {
-  need_stack({});
-  if (!seen.emplace(&g, true).fresh) return false;
-  return any_of(g.equations, [&](const Equation& e) {
-    return e.op == Op::recursive_call || any_of(bodies_of(e.params), [&](const GraphRef& body) {
-             return calls_recursion(*body, seen);
-           });
-  });
-}
+/// Does an equation of the Graph, or one inside, call such a function?
 inline bool calls_recursion(const GraphBody& g) {
-  HashMap<const GraphBody*, bool> seen;
-  return calls_recursion(g, seen);
+  return has_equation(g, [](const Equation& e) { return e.op == Op::recursive_call; });
 }
 /// What a call says that is one too many; `start`: "" or printer::lane_text.
 [[noreturn]] inline void fail_too_deep(const std::string& name, std::int64_t depth,

@@ -26,11 +26,8 @@ LongMutex<std::recursive_mutex>& mutex() {
 }
 
 bool owns(const GraphBody& g, const void* family) {
-  return any_of(g.equations, [&](const Equation& e) {
-    if (e.op == Op::recursive_call) return e.as<RecursionParams>().owner.get() == family;
-    if (family_of(e.op) != Family::structure) return false;
-    const Vec<GraphRef> bodies = bodies_of(e.params);
-    return any_of(bodies, [&](const GraphRef& body) { return owns(*body, family); });
+  return has_equation(g, [&](const Equation& e) {
+    return e.op == Op::recursive_call && e.as<RecursionParams>().owner.get() == family;
   });
 }
 

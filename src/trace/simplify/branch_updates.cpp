@@ -8,18 +8,12 @@
 #include <vt/detail/message.hpp>
 
 #include "../ir/effects.hpp"
+#include "../ir/sub_graph.hpp"
 #include "control.hpp"
 
 namespace vt::detail::simplification {
 
 namespace branch_updates {
-
-const Equation* maker(const GraphBody& g, Var v) {
-  for (const Equation& e : g.equations)
-    for (Var out : e.outputs)
-      if (out == v) return &e;
-  return nullptr;
-}
 
 /// May it be an update that changes nothing: of nothing, or of what is there already?
 bool can_do_nothing(const GraphBody& g, const Equation& e) {
@@ -53,9 +47,13 @@ std::optional<Updates> updates_of(const CondParams& p, std::size_t result) {
   Updates u;
   std::optional<std::size_t> input;
   for (const GraphRef& branch : p.branches) {
-    const Equation* const e = maker(*branch, branch->outputs[result]);
+    const Vec<int> makers = makers_of(*branch);
+    const auto maker = [&](Var v) {
+      return makers[v] < 0 ? nullptr : &branch->equations[makers[v]];
+    };
+    const Equation* const e = maker(branch->outputs[result]);
     Var array = branch->outputs[result];
-    for (const Equation* made = e; made; made = maker(*branch, array)) {
+    for (const Equation* made = e; made; made = maker(array)) {
       if (!can_do_nothing(*branch, *made)) return std::nullopt;
       array = made->inputs[0];
     }
@@ -77,16 +75,6 @@ std::optional<Updates> updates_of(const CondParams& p, std::size_t result) {
   return u;
 }
 
-Var add(GraphBody& g, Op op, ParamsRef params, std::initializer_list<Var> inputs, Aval aval) {
-  Equation e;
-  e.op = op;
-  e.params = std::move(params);
-  e.inputs.assign(inputs.begin(), inputs.end());
-  e.outputs.push_back(g.fresh(std::move(aval)));
-  g.equations.push_back(std::move(e));
-  return g.equations.back().outputs[0];
-}
-
 /// An operand of the update in a branch without one: together they change nothing.
 Var nothing_to_write(GraphBody& g, const Updates& u, std::size_t operand) {
   const Equation& e = *u.first;
@@ -95,14 +83,14 @@ Var nothing_to_write(GraphBody& g, const Updates& u, std::size_t operand) {
   if (e.op == Op::dynamic_update_slice && operand == 1) {
     const Var array = g.inputs[u.input];
     const std::size_t rank = wanted.shape.rank();
-    return add(
+    return add_equation(
         g, Op::slice,
         make_params(SliceParams{Shape::filled(rank, 0), wanted.shape, Shape::filled(rank, 1)}),
-        {array}, wanted);
+        {array});
   }
   const bool indices = is_scatter(e.op) && operand == 1;
   const Scalar value = Scalar(indices ? -1 : 0).converted(wanted.dtype);
-  return add(g, Op::full, make_params(FullParams{value, wanted}), {}, wanted);
+  return add_equation(g, Op::full, make_params(FullParams{value, wanted}), {});
 }
 
 /// The cond with the array as it is before the last update, and the update.

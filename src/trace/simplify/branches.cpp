@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "../ir/effects.hpp"
+#include "../ir/sub_graph.hpp"
 
 namespace vt::detail::simplification {
 
@@ -66,20 +67,13 @@ Equation joined(const Equation& a, const Equation& b) {
   for (std::size_t i = 0; i < p.branches.size(); ++i) {
     auto body = std::make_shared<GraphBody>(*p.branches[i]);
     const GraphBody& then = *q.branches[i];
-    Vec<Var> names(then.avals.size(), -1);
+    Vec<Var> operands;
     for (std::size_t k = 1; k < b.inputs.size(); ++k) {
       const int from = source(a, b, k);
-      Var& name = names[then.inputs[k - 1]];
-      name = from >= 0 ? body->outputs[from] : body->fresh(then.aval(then.inputs[k - 1]));
-      if (from < 0) body->inputs.push_back(name);
+      if (from < 0) body->inputs.push_back(body->fresh(then.aval(then.inputs[k - 1])));
+      operands.push_back(from < 0 ? body->inputs.back() : body->outputs[from]);
     }
-    for (const Equation& inner : then.equations) {
-      Equation copy = inner;
-      for (Var& v : copy.inputs) v = names[v];
-      for (Var& v : copy.outputs) v = names[v] = body->fresh(then.aval(v));
-      body->equations.push_back(std::move(copy));
-    }
-    for (Var v : then.outputs) body->outputs.push_back(names[v]);
+    for (Var v : copied(then, operands, *body)) body->outputs.push_back(v);
     both.branches.push_back(std::move(body));
   }
   e.params = make_params(std::move(both));
@@ -92,37 +86,34 @@ std::size_t join_branches(GraphBody& g) {
   using namespace joined_branches;
   if (none_of(g.equations, [](const Equation& e) { return e.op == Op::cond; })) return 0;
   std::size_t count = 0;
-  Vec<std::int64_t> maker(g.avals.size(), -1);
+  Vec<int> maker = makers_of(g);
   Vec<char> gone(g.equations.size(), 0);
   // The equations before `limit` that make operands of b, the latest first.
-  const auto makers = [&](const Equation& b, std::int64_t limit) {
-    Vec<std::int64_t> found;
+  const auto makers = [&](const Equation& b, std::size_t limit) {
+    Vec<int> found;
     for (Var v : b.inputs)
-      if (maker[v] >= 0 && maker[v] < limit) found.push_back(maker[v]);
+      if (maker[v] >= 0 && static_cast<std::size_t>(maker[v]) < limit) found.push_back(maker[v]);
     std::sort(found.begin(), found.end(), std::greater<>());
     found.resize(std::unique(found.begin(), found.end()) - found.begin());
     return found;
   };
   for (std::size_t b = 0; b < g.equations.size(); ++b) {
     if (g.equations[b].op == Op::cond) {
-      Vec<std::int64_t> before = makers(g.equations[b], static_cast<std::int64_t>(b));
+      Vec<int> before = makers(g.equations[b], b);
       for (std::size_t k = 0; k < before.size(); ++k) {
         const std::size_t a = before[k];
         if (!go_together(g.equations[a], g.equations[b]) || !can_wait(g, a, b, gone)) continue;
         g.equations[b] = joined(g.equations[a], g.equations[b]);
         gone[a] = 1;
         ++count;
-        before = makers(g.equations[b], static_cast<std::int64_t>(a));
+        before = makers(g.equations[b], a);
         k = static_cast<std::size_t>(-1);
       }
+      for (Var v : g.equations[b].outputs) maker[v] = static_cast<int>(b);
     }
-    for (Var v : g.equations[b].outputs) maker[v] = static_cast<std::int64_t>(b);
   }
   if (count == 0) return 0;
-  RecycledVec<Equation> left;
-  for (std::size_t k = 0; k < gone.size(); ++k)
-    if (!gone[k]) left.push_back(std::move(g.equations[k]));
-  g.equations = std::move(left);
+  erase_if(g.equations, [&](const Equation& e) { return gone[&e - g.equations.data()] != 0; });
   return count;
 }
 

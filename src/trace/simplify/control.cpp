@@ -7,6 +7,8 @@
 
 #include <vt/detail/small_vec.hpp>
 
+#include "../ir/sub_graph.hpp"
+
 namespace vt::detail::simplification {
 
 namespace control_parts {
@@ -226,11 +228,8 @@ void ControlRewrite::settle(Result& r, Var value) {
 // --- what is decided -----------------------------------------------------------------------------
 
 Vec<Var> ControlRewrite::inlined(const GraphBody& body, std::span<const Var> inputs) {
-  Vec<Var> map(body.avals.size(), Pass::none), results;
-  for (std::size_t i = 0; i < inputs.size(); ++i) map[body.inputs[i]] = inputs[i];
-  pass_.walk(body, map, false);
+  Vec<Var> results = pass_.inlined(body, inputs);
   pass_.where_ = where_;
-  for (Var v : body.outputs) results.push_back(map[v]);
   return results;
 }
 
@@ -384,18 +383,12 @@ bool ControlRewrite::drop_dead() {
 /// Operands that no body uses.
 bool ControlRewrite::drop_operands() {
   bool dropped = false;
-  Vec<Vec<bool>> used;
-  for (const Body& b : bodies_) {
-    const GraphBody& g = b.get();
-    Vec<bool>& flags = used.emplace_back(g.avals.size());
-    for (const Equation& e : g.equations)
-      for (Var v : e.inputs) flags[v] = true;
-    for (Var v : g.outputs) flags[v] = true;
-  }
+  Vec<Vec<int>> reads;
+  for (const Body& b : bodies_) reads.push_back(reads_of(b.get()));
   for (Operand& o : operands_) {
     if (o.role != Role::sequence && o.role != Role::rest) continue;
     bool any = false;
-    for (std::size_t b = 0; b < bodies_.size(); ++b) any = any || used[b][o.inner[b]];
+    for (std::size_t b = 0; b < bodies_.size(); ++b) any = any || reads[b][o.inner[b]] > 0;
     if (any) continue;
     o.role = Role::gone;
     dropped = true;

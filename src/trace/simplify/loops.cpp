@@ -7,6 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../ir/sub_graph.hpp"
 #include "control.hpp"
 
 namespace vt::detail::simplification {
@@ -16,17 +17,6 @@ namespace loop_parts {
 /// A value that is computed once and kept instead of computed anew is no larger than what it is
 /// made from, or small.
 constexpr std::size_t small = 64 * 1024;  // bytes
-
-/// Is such an equation among those of `e` or of its sub-graphs?
-template <class Is>
-bool contains(const Equation& e, const Is& is) {
-  if (is(e.op)) return true;
-  if (family_of(e.op) != Family::structure) return false;
-  for (const GraphRef& body : bodies_of(e.params))
-    for (const Equation& inner : body->equations)
-      if (contains(inner, is)) return true;
-  return false;
-}
 
 /// Numbers that are the same for Vars of the same value, given such numbers for the inputs: a Var's
 /// own or that of an earlier one.
@@ -244,10 +234,13 @@ bool ControlRewrite::merge_carries() {
 /// sum of all iterations' cotangents, and may be in recursive functions.
 bool ControlRewrite::may_move(const Equation& e) const {
   if (has_effect(e)) return false;
-  return !loop_parts::contains(e, [&](Op op) {
-    return op == Op::custom_jvp || op == Op::custom_vjp || op == Op::custom_vmap ||
-           op == Op::recursive_call || (op == Op::while_ && op_ == Op::while_);
-  });
+  const auto stays = [&](const Equation& inner) {
+    return inner.op == Op::custom_jvp || inner.op == Op::custom_vjp ||
+           inner.op == Op::custom_vmap || inner.op == Op::recursive_call ||
+           (inner.op == Op::while_ && op_ == Op::while_);
+  };
+  return !stays(e) && none_of(bodies_of(e.params),
+                              [&](const GraphRef& body) { return has_equation(*body, stays); });
 }
 
 bool ControlRewrite::move_out_of(std::size_t body) {

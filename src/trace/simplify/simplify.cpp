@@ -7,6 +7,7 @@
 
 #include "../base/stack.hpp"
 #include "../base/timeline.hpp"
+#include "../ir/sub_graph.hpp"
 #include "../record/called.hpp"
 #include "../record/recursion.hpp"
 #include "control.hpp"
@@ -34,18 +35,6 @@ bool is_small(const GraphBody& g) {
   std::size_t count = 0;
   count_equations(g, count);
   return count <= small_body;
-}
-
-/// How often each Var is used by equations that matter; 0: dead.
-Vec<std::int32_t> count_uses(const GraphBody& g) {
-  Vec<std::int32_t> uses(g.avals.size(), 0);
-  for (Var v : g.outputs) ++uses[v];
-  for (auto e = g.equations.rbegin(); e != g.equations.rend(); ++e) {
-    const bool needed = has_effect(*e) || any_of(e->outputs, [&](Var v) { return uses[v] > 0; });
-    if (needed)
-      for (Var v : e->inputs) ++uses[v];
-  }
-  return uses;
 }
 
 }  // namespace walk_details
@@ -337,14 +326,11 @@ SmallVec<Var, 1> Pass::copied_call(const Equation& e, std::span<const Var> input
     BodyMemo memo;
     g = simplify_body(g, memo, purpose);
     DerivedFunction made;
-    Vec<bool> read(g.avals.size());
-    for (Var v : g.outputs) read[v] = true;
-    for (const Equation& inside : g.equations)
-      for (Var v : inside.inputs) read[v] = true;
+    const Vec<int> reads = reads_of(g);
     const Vec<Var> all = std::move(g.inputs);
     g.inputs.clear();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!read[all[i]]) continue;
+      if (reads[all[i]] == 0) continue;
       g.inputs.push_back(all[i]);
       made.places.push_back(static_cast<int>(i));
     }
@@ -418,12 +404,8 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
        e.op != Op::recursive_call && !may_be_register_kernel(e.op))) {
     // A plain call is nothing but its body, and so are custom rules' ones once no transform will
     // ask for them.
-    const GraphBody& body = *e.as<CallParams>().body;
-    Vec<Var> inner(body.avals.size(), none);
-    for (std::size_t i = 0; i < body.inputs.size(); ++i) inner[body.inputs[i]] = inputs[i];
-    walk(body, inner, false);
-    for (std::size_t i = 0; i < body.outputs.size(); ++i)
-      bind(e.outputs[i], inner[body.outputs[i]]);
+    const Vec<Var> results = inlined(*e.as<CallParams>().body, view);
+    for (std::size_t i = 0; i < results.size(); ++i) bind(e.outputs[i], results[i]);
     ++rewrites_;
     return;
   }
@@ -452,7 +434,7 @@ void Pass::copy_equation(const GraphBody& g, const Equation& e, Vec<Var>& map,
 
 void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
   need_stack(where_);
-  const Vec<std::int32_t> uses = walk_details::count_uses(g);
+  const Vec<std::int32_t> uses = needed_reads_of(g);
   if (outermost)
     for (Var v : g.inputs) uses_[map[v]] += uses[v];
   for (const Equation& e : g.equations) {
@@ -505,6 +487,14 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   }
   for (Var v : outputs) g.outputs.push_back(map[v]);
   return g;
+}
+
+Vec<Var> Pass::inlined(const GraphBody& body, std::span<const Var> inputs) {
+  Vec<Var> map(body.avals.size(), none), results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) map[body.inputs[i]] = inputs[i];
+  walk(body, map, false);
+  for (Var v : body.outputs) results.push_back(map[v]);
+  return results;
 }
 
 GraphBody simplify_body(const GraphBody& graph, BodyMemo& memo, SimplifyFor purpose) {

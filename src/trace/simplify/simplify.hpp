@@ -11,8 +11,9 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../ir/dependence.hpp"
+#include "../ir/effects.hpp"
 #include "../ir/graph.hpp"
-#include "../ir/liveness.hpp"
 
 namespace vt::detail::simplification {
 
@@ -176,6 +177,8 @@ class Pass {
   GraphRef simplified_body(const GraphRef&);
   GraphRef simplified_body(GraphBody&&);
   GraphBody compacted(std::span<const Var> inputs, std::span<const Var> outputs);
+  /// The results of a body that runs here.
+  Vec<Var> inlined(const GraphBody& body, std::span<const Var> inputs);
 
   BodyMemo& memo_;
   SimplifyFor purpose_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "experience.hpp"
 #include "join.hpp"
 #include "numbering.hpp"
@@ -53,9 +54,7 @@ class Finder {
     whole_list_.resize(g.equations.size(), -1);
     out_.sources.resize(g.avals.size());
     out_.row_reads.resize(g.avals.size());
-    out_.makers.resize(g.avals.size(), -1);
-    for (std::size_t k = 0; k < g.equations.size(); ++k)
-      for (Var v : g.equations[k].outputs) out_.makers[v] = static_cast<std::int32_t>(k);
+    out_.makers = makers_of(g);
     for (std::size_t v = 0; v < g.avals.size(); ++v) same_[v] = static_cast<Var>(v);
   }
 

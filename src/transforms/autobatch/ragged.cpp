@@ -10,6 +10,7 @@
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "experience.hpp"
 
 namespace vt::detail::autobatching {
@@ -19,12 +20,6 @@ namespace ragged {
 // A larger operand that rows do not share is not copied for each of them.
 constexpr std::size_t worth_repeating = 8 << 10;
 
-/// How many elements there are for each index along the axes in front of this one, all together.
-std::int64_t before(const Shape& shape, int axis) {
-  std::int64_t count = 1;
-  for (int d = 0; d < axis; ++d) count *= shape[d];
-  return count;
-}
 Shape with_extent(Shape shape, int axis, std::int64_t extent) {
   shape[axis] = extent;
   return shape;
@@ -65,7 +60,7 @@ class Rewriter {
       if (list_[k] != None) add_list(e, list_[k]);
       else add(std::move(e));
     }
-    drop_unread();
+    drop_unread(out_.graph);
     for (Form& f : forms_) out_.forms.push_back(f.for_sums ? RaggedGraph::Form() : f);
     return std::move(out_);
   }
@@ -119,7 +114,7 @@ class Rewriter {
   bool is_list(const Equation& e) const {
     const int axis = e.as<AxisParams>().axis;
     const Shape& first = shape(e.inputs[0]);
-    return first.elements() > 0 && (first[axis] == 1 || before(first, axis) == 1) &&
+    return first.elements() > 0 && (first[axis] == 1 || extent_before(first, axis) == 1) &&
            none_of(e.inputs, [&](Var v) { return shape(v) != first; });
   }
   std::uint64_t line_of(const Equation& e) const {
@@ -174,7 +169,7 @@ class Rewriter {
     forms_[v] = {{rows, axis}, for_sums};
     const Shape& whole = shape(v);
     const ParamsRef all = make_params(RowsParams{});
-    if (before(whole, axis) == 1) {
+    if (extent_before(whole, axis) == 1) {
       push(Op::rows, all, {rows}, v);
       return true;
     }
@@ -252,17 +247,10 @@ class Rewriter {
     const Aval row = row_of(v, axis);
     const std::int64_t n = shape(v)[axis];
     switch (e.op) {
-      case Op::full: {
-        FullParams p = e.as<FullParams>();
-        p.aval.shape = row.shape;
-        return made(Op::full, std::move(p), {}, row, -1);
-      }
-      case Op::iota: {
-        IotaParams p = e.as<IotaParams>();
-        if (p.axis == axis) return counted(row, n);
-        p.aval.shape = row.shape;
-        return made(Op::iota, std::move(p), {}, row, -1);
-      }
+      case Op::iota:
+        if (e.as<IotaParams>().axis == axis) return counted(row, n);
+        [[fallthrough]];
+      case Op::full: return made(e.op, detail::with_extent(e.params, axis, 1), {}, row, -1);
       case Op::broadcast_in_dim: {
         BroadcastParams p = e.as<BroadcastParams>();
         Var in = e.inputs[0];
@@ -327,53 +315,19 @@ class Rewriter {
       return reduction(e, forms_[e.inputs[0]]);
     if (!f) return false;
     const Form form = *f;
-    const Shape& in = shape(e.inputs[0]);
-    const std::int64_t n = in[form.axis];
+    if (e.op == Op::slice) return part(e, form);
+    if (is_reduction(e.op) && e.as<AxesParams>().axes.contains(form.axis))
+      return reduction(e, form);
+    if ((e.op == Op::argmax || e.op == Op::argmin) && e.as<ArgParams>().axis == form.axis)
+      return place_of_extreme(e, form);
+    if (e.inputs.size() != 1 || family_of(e.op) == Family::structure) return false;
+    const int axis = axis_in_result(g_, e, 0, form.axis);
+    if (axis < 0) return false;
     // One equation for each row, whose parameters may have its shape.
-    const auto each = [&](int axis, ParamsRef params) {
-      return give(out, made(e.op, std::move(params), {form.rows}, row_of(out, axis), n), axis);
-    };
-    if (is_reduction(e.op)) {
-      const Axes& axes = e.as<AxesParams>().axes;
-      if (axes.contains(form.axis)) return reduction(e, form);
-      return each(
-          form.axis - static_cast<int>(count_if(axes, [&](int a) { return a < form.axis; })),
-          e.params);
-    }
-    switch (e.op) {
-      case Op::argmax:
-      case Op::argmin: {
-        const int along = e.as<ArgParams>().axis;
-        if (along == form.axis) return place_of_extreme(e, form);
-        return each(form.axis - (along < form.axis), e.params);
-      }
-      case Op::cumsum:
-      case Op::cumprod:
-      case Op::cummax:
-      case Op::cummin:
-      case Op::cumlogsumexp:
-        return e.as<CumulativeParams>().axis != form.axis && each(form.axis, e.params);
-      case Op::rev:
-        return !e.as<AxesParams>().axes.contains(form.axis) && each(form.axis, e.params);
-      case Op::transpose: {
-        const Axes& p = e.as<PermutationParams>().permutation;
-        return each(static_cast<int>(std::find(p.begin(), p.end(), form.axis) - p.begin()),
-                    e.params);
-      }
-      case Op::broadcast_in_dim: {
-        BroadcastParams p = e.as<BroadcastParams>();
-        const int axis = p.axes[form.axis];
-        if (p.shape[axis] != n) return false;
-        p.shape[axis] = 1;
-        return each(axis, make_params(std::move(p)));
-      }
-      case Op::reshape: {
-        const int axis = axis_after_reshape(in, form.axis, shape(out));
-        return axis >= 0 && each(axis, make_params(ShapeParams{with_extent(shape(out), axis, 1)}));
-      }
-      case Op::slice: return part(e, form);
-      default: return false;
-    }
+    return give(out,
+                made(e.op, detail::with_extent(e.params, axis, 1), {form.rows}, row_of(out, axis),
+                     shape(out)[axis]),
+                axis);
   }
   // A function of lists: what it does to them.
   bool inlined(const Equation& e) {
@@ -414,15 +368,6 @@ class Rewriter {
     return true;
   }
 
-  /// Where the elements in front of it are as many; the same axis if it can be.
-  static int axis_after_reshape(const Shape& from, int axis, const Shape& to) {
-    int found = -1;
-    for (int d = 0; d < static_cast<int>(to.size()); ++d)
-      if (to[d] == from[axis] && before(to, d) == before(from, axis) && (found < 0 || d == axis))
-        found = d;
-    return found;
-  }
-
   bool joined(const Equation& e) {
     const int along = e.as<AxisParams>().axis;
     const Var out = e.outputs[0];
@@ -432,7 +377,8 @@ class Rewriter {
       if (f->axis == along) {
         const bool side_by_side = none_of(e.inputs, [&](Var in) {
           const Form* const of = form_of(in);
-          return of ? of->axis != along : shape(in)[along] != 1 && before(shape(in), along) != 1;
+          return of ? of->axis != along
+                    : shape(in)[along] != 1 && extent_before(shape(in), along) != 1;
         });
         return side_by_side && shape(out).elements() > 0 && add_list(e, Varied);
       }
@@ -581,24 +527,6 @@ class Rewriter {
     const Var found = made(Op::select, ParamsRef{}, {is_most, counted(place, n), beyond}, place, n);
     push(Op::min, {}, {found}, out);
     return true;
-  }
-
-  void drop_unread() {
-    GraphBody& g = out_.graph;
-    Vec<bool> read(g.avals.size(), false), kept(g.equations.size(), false);
-    for (Var v : g.outputs) read[v] = true;
-    for (std::size_t k = g.equations.size(); k-- > 0;) {
-      const Equation& e = g.equations[k];
-      kept[k] = has_effect(e) || any_of(e.outputs, [&](Var v) { return read[v]; });
-      for (Var v : e.inputs) read[v] = read[v] || kept[k];
-    }
-    std::size_t count = 0;
-    for (std::size_t k = 0; k < kept.size(); ++k) {
-      if (!kept[k]) continue;
-      if (count != k) g.equations[count] = std::move(g.equations[k]);
-      ++count;
-    }
-    g.equations.resize(count);
   }
 
   GraphBody g_;

@@ -7,6 +7,7 @@
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/dependence.hpp"
 #include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 #include "batch_rules.hpp"
 #include "lanes.hpp"
 
@@ -235,65 +236,52 @@ class Walk {
     if (members.empty()) return;
     const int key = branch_key(plan_.stretches[members[0]], of_lanes);
     const CallSite where = g_.equations[members[0]].where;
-    Equation e;
-    e.op = Op::cond;
-    e.where = where;
-    auto taken = std::make_shared<GraphBody>(), zeros = std::make_shared<GraphBody>();
+    Outline taken(g_.avals);
+    const auto read = [&](auto& self, Var v) -> void {
+      if (taken.inside.contains(v) || !is_literal_value(v)) return;
+      for (Var in : maker(v)->inputs) self(self, in);
+      taken.inside.add(*maker(v));
+    };
+    for (std::size_t k : members) {
+      for (Var v : g_.equations[k].inputs) read(read, v);
+      taken.add(g_.equations[k]);
+    }
+    for (std::size_t k : members)
+      for (Var v : g_.equations[k].outputs)
+        if (const int reader = readers_[v]; reader != nobody && reader != key) taken.output(v);
+    if (taken.outputs.empty() && !has_effects(*taken.body)) return;
+    auto zeros = std::make_shared<GraphBody>();
     GraphBody mini;
-    Vec<Var> inner(g_.avals.size(), -1);
     std::vector<Batched> operands{{of_lanes ? axis_.active->lane_index : axis_.active->any_index,
                                    of_lanes ? MappedAxis(0) : std::nullopt}};
     mini.inputs.push_back(mini.fresh(Aval(DType::i32, Shape{})));
-    const auto read = [&](auto& self, Var v) -> Var {
-      Var& own = inner[v];
-      if (own >= 0) return own;
-      if (is_literal_value(v)) {
-        Equation copy = *maker(v);
-        for (Var& in : copy.inputs) in = self(self, in);
-        inner[v] = copy.outputs[0] = taken->fresh(g_.aval(v));
-        taken->equations.push_back(std::move(copy));
-        return inner[v];
-      }
-      own = taken->fresh(g_.aval(v));
-      taken->inputs.push_back(own);
+    for (Var v : taken.inputs) {
       zeros->inputs.push_back(zeros->fresh(g_.aval(v)));
       mini.inputs.push_back(mini.fresh(g_.aval(v)));
       operands.push_back(value(v));
-      return own;
-    };
-    for (std::size_t k : members) {
-      Equation copy = g_.equations[k];
-      for (Var& v : copy.inputs) v = read(read, v);
-      for (Var& v : copy.outputs) v = inner[v] = taken->fresh(g_.aval(v));
-      taken->equations.push_back(std::move(copy));
     }
-    Vec<Var> given;
-    for (std::size_t k : members)
-      for (Var v : g_.equations[k].outputs)
-        if (const int reader = readers_[v]; reader != nobody && reader != key) given.push_back(v);
-    if (given.empty() && !has_effects(*taken)) return;
-    for (Var v : given) {
-      taken->outputs.push_back(inner[v]);
+    for (Var v : taken.outputs) {
       const Aval& aval = g_.aval(v);
-      Equation& zero = zeros->equations.emplace_back();
-      zero.op = Op::full;
-      zero.where = where;
-      zero.params = make_params(FullParams{Scalar(false).converted(aval.dtype), aval});
-      zero.outputs.push_back(zeros->fresh(aval));
-      zeros->outputs.push_back(zero.outputs[0]);
-      e.outputs.push_back(mini.fresh(aval));
+      zeros->outputs.push_back(add_equation(
+          *zeros, Op::full, make_params(FullParams{Scalar(false).converted(aval.dtype), aval}), {},
+          where));
+      mini.outputs.push_back(mini.fresh(aval));
     }
+    Equation e;
+    e.op = Op::cond;
+    e.where = where;
     e.inputs.assign(mini.inputs.begin(), mini.inputs.end());
+    e.outputs.assign(mini.outputs.begin(), mini.outputs.end());
     CondParams p;
-    p.branches.push_back(std::move(zeros));
-    p.branches.push_back(std::move(taken));
+    p.branches = {std::move(zeros), taken.body};
     e.params = make_params(std::move(p));
-    mini.outputs.assign(e.outputs.begin(), e.outputs.end());
     mini.equations.push_back(std::move(e));
     // The lanes of this axis do not meet in it.
     Vec<Batched> made = batch_graph(mini, operands, lanes_);
-    for (std::size_t i = 0; i < given.size(); ++i)
-      values_[given[i]] = plan_.differs[given[i]] ? made[i] : shared_by_all(made[i], where);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Var v = taken.outputs[i];
+      values_[v] = plan_.differs[v] ? made[i] : shared_by_all(made[i], where);
+    }
   }
   /// What is the same for all lanes that run is that of the first.
   static Batched shared_by_all(const Batched& x, CallSite where) {

@@ -8,6 +8,7 @@
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 
 namespace vt::detail {
 
@@ -128,44 +129,19 @@ class Divergence {
   Vec<std::pair<const RecursiveFunction*, Flags>> entered_;
 };
 
-/// Equations first … of `member` as one batched call, without lanes yet, of what they read.
+/// Equations as one batched call, without lanes yet, of what they read.
 Equation call_of(const GraphBody& g, const Vec<std::size_t>& members, LaneSchedule schedule,
-                 const Vec<bool>& read_outside) {
-  auto body = std::make_shared<GraphBody>();
-  Equation call;
-  Vec<Var> inner(g.avals.size(), -1);
-  const auto inside = [&](Var v) {
-    if (inner[v] < 0) inner[v] = body->fresh(g.aval(v));
-    return inner[v];
-  };
-  for (std::size_t k : members) {
-    Equation copy = g.equations[k];
-    for (Var& v : copy.inputs) {
-      if (inner[v] < 0) {
-        body->inputs.push_back(inside(v));
-        call.inputs.push_back(v);
-      }
-      v = inside(v);
-    }
-    for (Var& v : copy.outputs) {
-      const Var outside = v;
-      v = inside(v);
-      if (!read_outside[outside]) continue;
-      call.outputs.push_back(outside);
-      body->outputs.push_back(v);
-    }
-    body->equations.push_back(std::move(copy));
-  }
-  call.op = Op::batched_call;
-  call.where = g.equations[members[0]].where;
+                 const Vec<int>& reads) {
+  Outline call(g.avals);
+  for (std::size_t k : members) call.add(g.equations[k]);
+  call.output_what_is_read(reads);
   BatchedCallParams p;
-  p.summed.resize(body->outputs.size(), false);
+  p.summed.resize(call.outputs.size(), false);
   p.lanes.mapped.resize(call.inputs.size(), false);
-  p.body = std::move(body);
+  p.body = call.body;
   p.function = called_function("lanes");
   p.schedule = schedule;
-  call.params = make_params(std::move(p));
-  return call;
+  return call.equation(Op::batched_call, make_params(std::move(p)), g.equations[members[0]].where);
 }
 
 }  // namespace lane_outline
@@ -210,15 +186,9 @@ std::optional<GraphBody> outline_lane_calls(const GraphBody& g, const Dependence
     if (parts[k] || before)
       for (Var v : e.inputs) leads[v] = true;
   }
-  Vec<bool> read_outside(g.avals.size());
-  for (Var v : g.outputs) read_outside[v] = true;
-  for (std::size_t k = 0; k < count; ++k)
-    if (!member[k] || !together)
-      for (Var v : g.equations[k].inputs) read_outside[v] = true;
-  GraphBody result;
-  result.avals = g.avals;
-  result.inputs = g.inputs;
-  result.outputs = g.outputs;
+  const Vec<int> reads = reads_of(g);
+  GraphBody result = g;
+  result.equations.clear();
   Vec<std::size_t> members;
   for (std::size_t k = 0; k < count; ++k) {
     if (!member[k]) {
@@ -226,11 +196,11 @@ std::optional<GraphBody> outline_lane_calls(const GraphBody& g, const Dependence
     } else if (together) {
       members.push_back(k);
     } else {
-      result.equations.push_back(call_of(g, {k}, schedule, read_outside));
+      result.equations.push_back(call_of(g, {k}, schedule, reads));
     }
   }
   if (!together) return result;
-  result.equations.push_back(call_of(g, members, schedule, read_outside));
+  result.equations.push_back(call_of(g, members, schedule, reads));
   for (std::size_t k = 0; k < count; ++k)
     if (!member[k] && after[k]) result.equations.push_back(g.equations[k]);
   return result;

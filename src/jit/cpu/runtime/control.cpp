@@ -15,6 +15,7 @@
 #include "../../../trace/ir/effects.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../../trace/ir/recursive_function.hpp"
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/recursion.hpp"

@@ -8,6 +8,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "../../services/control_memory.hpp"
 #include "../source/element_source.hpp"

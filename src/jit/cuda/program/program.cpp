@@ -8,6 +8,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/base/timeline.hpp"
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../passes/lower_complex.hpp"

@@ -5,6 +5,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/sort_spec.hpp"
 #include "../../services/counters.hpp"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "../../../trace/ir/sub_graph.hpp"
+
 namespace vt::detail::control_linear {
 
 namespace residual_parts {
@@ -24,9 +26,7 @@ Derived derive(const GraphBody& body, std::span<const Var> candidates) {
   constexpr int most_operations = 4;
   Derived d;
   d.graph.avals = body.avals;
-  Vec<int> maker(body.avals.size(), -1);
-  for (std::size_t k = 0; k < body.equations.size(); ++k)
-    for (Var v : body.equations[k].outputs) maker[v] = static_cast<int>(k);
+  const Vec<int> maker = makers_of(body);
   const auto number = [&](Var v) -> std::size_t {
     return std::find(candidates.begin(), candidates.end(), v) - candidates.begin();
   };

@@ -96,12 +96,10 @@ bool traced(Tensors tensors) {
 /// Rules of the user's need be no true derivatives, so that theirs are not symmetric, which ours of
 /// the second order count on.
 bool has_users_rule(const GraphBody& g) {
-  return any_of(g.equations, [](const Equation& e) {
+  return has_equation(g, [](const Equation& e) {
     const CallParams* call = e.params ? e.params->get_if<CallParams>() : nullptr;
-    if ((e.op == Op::custom_jvp || e.op == Op::custom_vjp) && call && call->rule &&
-        !call->rule->own)
-      return true;
-    return any_of(bodies_of(e.params), [](const GraphRef& body) { return has_users_rule(*body); });
+    return (e.op == Op::custom_jvp || e.op == Op::custom_vjp) && call && call->rule &&
+           !call->rule->own;
   });
 }
 

@@ -86,7 +86,8 @@ CudaProgram::DeviceStep CudaProgram::make_step(const FusedStep& fused) const {
               : e.op == Op::batched_call ? DeviceStep::Kind::lanes
               : runs_on_device(g, e)     ? DeviceStep::Kind::control
                                          : DeviceStep::Kind::host;
-  if (step.kind == DeviceStep::Kind::host && step.text.empty()) step.text = device_ways[e.op].on_host;
+  if (step.kind == DeviceStep::Kind::host && step.text.empty())
+    step.text = device_ways[e.op].on_host;
   return step;
 }
 

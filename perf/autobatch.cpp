@@ -175,7 +175,7 @@ class Training {
 
   void print() const {
     constexpr std::array<const char*, 3> who{"vt_none", "vt_by_depth", "vt"};
-    const char* const own = who[options_.strategy];
+    const char* const own = who[static_cast<std::size_t>(options_.strategy)];
     const auto batches = static_cast<double>((trained_ + options_.batch - 1) / options_.batch);
     const auto ms = [&](const char* key, double seconds) {
       std::cout << ", \"" << key << "_ms\": " << 1e3 * seconds / batches;

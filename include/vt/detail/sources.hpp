@@ -360,6 +360,7 @@
 #include "../../../src/trace/simplify/branches.cpp"
 #include "../../../src/trace/simplify/constant_folding.cpp"
 #include "../../../src/trace/simplify/control.cpp"
+#include "../../../src/trace/simplify/dead_carries.cpp"
 #include "../../../src/trace/simplify/elementwise.cpp"
 #include "../../../src/trace/simplify/gather.cpp"
 #include "../../../src/trace/simplify/index.cpp"

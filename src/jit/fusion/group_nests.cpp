@@ -11,11 +11,6 @@ namespace vt::detail {
 
 namespace group_nests {
 
-struct ReductionKind {
-  Op op;
-  DType accumulator;
-};
-
 // Sums and products of 16-bit floats are carried in f32.
 DType accumulator_of(Op op, DType d) {
   const bool small = d == DType::f16 || d == DType::bf16;

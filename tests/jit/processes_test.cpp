@@ -324,7 +324,11 @@ void expect_good_children(int status) {
 
 TEST(Processes, ForkWhileThreadsRun) {
   const auto f = vt::jit([](Tensor x) { return vt::sum(vt::sin(x) * x); });
-  const Threads threads([&](int t, int k) { f(vt::arange(50000.0 + 8 * t + k % 8)).eval(); });
+  const auto run = [&](int t, int k) { f(vt::arange(50000.0 + 8 * t + k % 8)).eval(); };
+  // A fork waits half a second; under a sanitizer on a busy machine compilation may take longer.
+  for (int k = 0; k < 8; ++k) run(0, k), run(1, k);
+  vt::wait_compiled();
+  const Threads threads(run);
   expect_good_children(0);
 }
 

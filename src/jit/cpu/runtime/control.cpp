@@ -1,5 +1,4 @@
-// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
-// iteration.
+// ControlStep: its code, its bodies' programs, and how they run where there are no lanes.
 #include "control.hpp"
 
 #include <algorithm>
@@ -30,13 +29,17 @@
 #include "lane_machine.hpp"
 #include "loop_iterations.hpp"
 #include "program.hpp"
+#include "program_rows.hpp"
 #include "recursion_memory.hpp"
 
 namespace vt::detail {
 
-ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e)
-    : equation_(e), alone_(alone(fusion.graph, e)) {
+ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool region)
+    : BufferStep(plan, number, region ? "region" : "loop or branch"),
+      alone_(alone(graph(), equation())) {
+  const Equation& e = equation();
   need_stack(e.where);
+  ++(region ? counts_.regions : counts_.loops);
   if (lanes_of(e)) lanes_ = *lanes_of(e);
   if (lanes_)
     mapped_.assign(lanes_.mapped.begin() + (e.op == Op::cond ? 1 : 0), lanes_.mapped.end());
@@ -48,17 +51,21 @@ ControlRunner::ControlRunner(const Fusion& fusion, const Equation& e)
   if (e.op == Op::scan) carries_ = e.as<ScanParams>().carries;
   form_ = in_register_form();
   if (!form_) return;
-  form_->known = known_integers(fusion.graph, fusion.maker, e);
-  lanes_first_ = (form_->count >= 0 || e.op == Op::fused_region) && form_->functions.empty() &&
+  form_->known = known_integers(graph(), plan.fusion.maker, e);
+  lanes_first_ = (form_->count >= 0 || region) && form_->functions.empty() &&
                  !any_of(form_->axes, [](int axis) { return axis > 0; });
   for (std::size_t i = 0; i < carries_; ++i)
     if (!form_->in_registers(form_->lane.aval(form_->lane.equations[0].inputs[i])))
       in_place_.push_back(i);
+  if (!kernel_of_rows() || (lane_count() >= 0 && plan.most_rows == 0)) return;
+  const Vec<int> reads = reads_of(graph());
+  only_code_ = all_of(e.outputs, [&](Var v) { return reads[v] > 0; });
 }
-ControlRunner::~ControlRunner() = default;
+ControlStep::~ControlStep() = default;
 
-void ControlRunner::compile() {
-  const Equation& e = equation_;
+void ControlStep::compile(CompileJobs&) {
+  const CodeLabelScope scope(label());
+  const Equation& e = equation();
   need_stack(e.where);
   if (form_) {
     if (Planning::now()) return;
@@ -88,27 +95,27 @@ void ControlRunner::compile() {
   for (std::size_t b = 0; b < bodies_.size() && !cut_; ++b) program(b);
 }
 
-std::optional<LaneForm> ControlRunner::in_register_form() const {
-  const Equation& e = equation_;
+std::optional<LaneForm> ControlStep::in_register_form() const {
+  const Equation& e = equation();
   if (e.op == Op::batched_call && !lanes_in_registers(e, most_in_frame)) return std::nullopt;
   if (lanes_ && lanes_in_groups() && e.op != Op::fused_region) return std::nullopt;
   return register_form(alone_, most_in_frame);
 }
 
-GraphBody ControlRunner::graph_for(std::size_t body, std::int64_t lanes) const {
+GraphBody ControlStep::graph_for(std::size_t body, std::int64_t lanes) const {
   const GraphBody& g = *bodies_[body]->graph;
   if (!lanes) return simplify(g, SimplifyFor::running);
   return simplify(cut_ ? body_of_rows(g, cut_, lanes) : batch_body(g, mapped_, lanes),
                   SimplifyFor::running);
 }
 
-Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
+Program& ControlStep::program(std::size_t body, std::int64_t lanes) const {
   const Body& b = *bodies_[body];
   const std::lock_guard lock(b.mutex);
   std::shared_ptr<Program>& made = b.programs[lanes];
   if (!made) {
     // The body of a loop may write its next state over the last.
-    const bool loops = (equation_.op == Op::while_ && body == 1) || equation_.op == Op::scan;
+    const bool loops = (equation().op == Op::while_ && body == 1) || equation().op == Op::scan;
     made = std::make_shared<Program>(graph_for(body, lanes),
                                      loops ? OwnedInputs::carries(carries_) : OwnedInputs());
   }
@@ -118,19 +125,33 @@ Program& ControlRunner::program(std::size_t body, std::int64_t lanes) const {
 // Deep inside of a derivative that asks again what each call gave, a chain of calls would be run
 // anew from each of its places. In a tree, whose depth is the logarithm of its size, that is less
 // than what the host takes for a call.
-bool ControlRunner::is_to_be_remembered() const {
+bool ControlStep::is_to_be_remembered() const {
   constexpr int deep = 64;
-  return form_ && !form_->functions.empty() && equation_.op != Op::batched_call &&
+  return form_ && !form_->functions.empty() && equation().op != Op::batched_call &&
          RecursionMemory::is_wanted() && thread_state().recursion >= deep;
 }
 
-Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
-  need_stack(equation_.where);
+bool ControlStep::cut_by_rows(const ProgramRows& rows) {
+  of_row_ = rows.of_row(lane_count());
+  return of_row_ > 0 && all_of(buffers_, [&](Var v) { return rows.come_first(v); });
+}
+
+bool ControlStep::run(ProgramRun& run) const {
+  if (!only_code_) return BufferStep::run(run);
+  SmallVec<void*, 8> places;
+  for (Var v : buffers_) places.push_back(run.pointers[v]);
+  const std::int64_t lanes = count_of(run, std::max<std::int64_t>(lane_count(), 1));
+  if (lanes > 0) in_registers_(places.data(), nullptr, 0, lanes);
+  return false;
+}
+
+Vec<BufferRef> ControlStep::results(Buffers operands) const {
+  need_stack(equation().where);
   if (machine_) return machine_->run(operands);
   if (form_ && !is_to_be_remembered()) return run_in_registers(std::move(operands));
-  if (equation_.op == Op::recursive_call) return run_recursive(operands);
-  if (lanes_ && has_effect(equation_)) return run_one_by_one(operands);
-  switch (equation_.op) {
+  if (equation().op == Op::recursive_call) return run_recursive(operands);
+  if (lanes_ && has_effect(equation())) return run_one_by_one(operands);
+  switch (equation().op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
     case Op::while_:
       return lanes_ ? run_lane_while(std::move(operands)) : run_while(std::move(operands));
@@ -138,9 +159,9 @@ Vec<BufferRef> ControlRunner::run(Vec<BufferRef> operands) const {
   }
 }
 
-ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> operands) const {
-  const RecursiveFunction& f = *equation_.as<RecursionParams>().function;
-  const RecursionGuard deeper(f, operands, equation_.where);
+Vec<BufferRef> ControlStep::run_recursive(std::span<const BufferRef> operands) const {
+  const RecursiveFunction& f = *equation().as<RecursionParams>().function;
+  const RecursionGuard deeper(f, operands, equation().where);
   std::shared_ptr<Executable> program;
   {
     const std::lock_guard lock(f.mutex);
@@ -150,7 +171,7 @@ ControlRunner::Buffers ControlRunner::run_recursive(std::span<const BufferRef> o
   return RecursionMemory::results_of(f, operands, [&] { return program->run(operands); });
 }
 
-ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
+Vec<BufferRef> ControlStep::run_in_registers(Buffers operands) const {
   Buffers results(alone_.outputs.size());
   for (std::size_t i : in_place_) {
     BufferRef& value = operands[i];  // written over
@@ -180,7 +201,7 @@ ControlRunner::Buffers ControlRunner::run_in_registers(Buffers operands) const {
   return results;
 }
 
-void ControlRunner::run_recursions(void* const* buffers) const {
+void ControlStep::run_recursions(void* const* buffers) const {
   constexpr std::int64_t grain = 16, frame = 128 << 10;  // bytes that a call may take
   const std::int64_t depth = thread_state().recursion;
   const auto address = [](const void* p) { return reinterpret_cast<std::int64_t>(p); };
@@ -196,23 +217,23 @@ void ControlRunner::run_recursions(void* const* buffers) const {
     const std::string& name = form_->functions[why->function].users_name;
     const std::string start =
         form_->count < 0 ? start_of_recursion(buffers) : lane_that_runs(calls[0], buffers);
-    if (why->of_stack) fail_stack_too_small(name, why->depth, start, equation_.where);
-    fail_too_deep(name, why->depth, start, equation_.where);
+    if (why->of_stack) fail_stack_too_small(name, why->depth, start, equation().where);
+    fail_too_deep(name, why->depth, start, equation().where);
   };
   if (form_->count < 0) run(0, 1);
   else parallel_ranges(form_->count, grain, run, 4, Wake::when_long);
 }
 
-std::string ControlRunner::start_of_recursion(const void* const* buffers) const {
-  const bool begins = equation_.op == Op::recursive_call;
-  return recursion_start(begins ? equation_.as<RecursionParams>().function : nullptr,
+std::string ControlStep::start_of_recursion(const void* const* buffers) const {
+  const bool begins = equation().op == Op::recursive_call;
+  return recursion_start(begins ? equation().as<RecursionParams>().function : nullptr,
                          [&](std::size_t i) { return buffers[i]; });
 }
 
-std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* buffers) const {
+std::string ControlStep::lane_that_runs(std::int64_t lane, const void* const* buffers) const {
   Vec<Aval> of_lane;
   Vec<const std::byte*> begin;
-  for (std::size_t i = equation_.op == Op::cond ? 1 : 0; i < alone_.inputs.size(); ++i) {
+  for (std::size_t i = equation().op == Op::cond ? 1 : 0; i < alone_.inputs.size(); ++i) {
     if (form_->axes[i] != 0) continue;
     Aval a = alone_.aval(alone_.inputs[i]);
     a.shape.erase(a.shape.begin());
@@ -220,19 +241,19 @@ std::string ControlRunner::lane_that_runs(std::int64_t lane, const void* const* 
     begin.push_back(static_cast<const std::byte*>(buffers[i]));
   }
   const Lanes& lanes =
-      equation_.op == Op::batched_call ? equation_.as<BatchedCallParams>().lanes : lanes_;
+      equation().op == Op::batched_call ? equation().as<BatchedCallParams>().lanes : lanes_;
   return printer::lane_text(lanes, lane, of_lane, [&](std::size_t i) {
     return begin[i] + static_cast<std::size_t>(lane) * of_lane[i].bytes();
   });
 }
 
-ControlRunner::Buffers ControlRunner::run_cond(std::span<const BufferRef> operands) const {
+Vec<BufferRef> ControlStep::run_cond(std::span<const BufferRef> operands) const {
   const auto last = static_cast<std::int64_t>(bodies_.size()) - 1;
   const auto index = std::clamp<std::int64_t>(*operands[0]->as<const std::int32_t>(), 0, last);
   return program(static_cast<std::size_t>(index)).run(operands.subspan(1));
 }
 
-ControlRunner::Buffers ControlRunner::run_while(Buffers values) const {
+Vec<BufferRef> ControlStep::run_while(Buffers values) const {
   LoopIterations iterations(program(1), carries_, &program(0));
   for (std::size_t i = 0; i < values.size(); ++i)
     i < carries_ ? iterations.begin(i, std::move(values[i])) : iterations.same(i, values[i]->data);
@@ -261,8 +282,8 @@ Sizes sizes_of(const GraphBody& graph, const Vec<Var>& values, const RowCut& cut
 
 }  // namespace control_scan
 
-ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
-  const auto& p = equation_.as<ScanParams>();
+Vec<BufferRef> ControlStep::run_scan(Buffers values) const {
+  const auto& p = equation().as<ScanParams>();
   const GraphBody& graph = *bodies_[0]->graph;
   const std::size_t carries = carries_, looped = carries + p.sequences;
   const std::size_t length = p.length;
@@ -319,11 +340,15 @@ ControlRunner::Buffers ControlRunner::run_scan(Buffers values) const {
   return results;
 }
 
-void ControlRunner::report(Report& report, int depth) const {
+std::string ControlStep::title() const {
+  return equation().op == Op::fused_region ? equation_text() : Step::title();
+}
+
+void ControlStep::report_bodies(Report& report, int depth) const {
   ReportStep note;
   note.depth = depth;
-  if (equation_.op == Op::recursive_call && !form_)
-    note.title = equation_.as<RecursionParams>().function->name +
+  if (equation().op == Op::recursive_call && !form_)
+    note.title = equation().as<RecursionParams>().function->name +
                  " calls itself; its body is a program of its own";
   if (form_)
     note.title =

@@ -1,6 +1,6 @@
-// ControlRunner: runs a cond, while or scan whose bodies are compiled programs, iteration by
-// iteration; and calls of recursive functions. Where each lane has a predicate of its own, lanes
-// that go the same way are gathered and run as one batch.
+// ControlStep: a cond, while or scan, as one function or with bodies that are compiled programs,
+// iteration by iteration; and calls of recursive functions. Where each lane has a predicate of its
+// own, lanes that go the same way are gathered and run as one batch.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,40 @@
 
 #include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/base/locks.hpp"
-#include "../../../trace/ir/executable.hpp"
 #include "../../../trace/ir/graph.hpp"
-#include "../../fusion/fuse.hpp"
 #include "../../nest/kernel.hpp"
 #include "../../passes/scan_tiling.hpp"
 #include "../../regions/lane_form.hpp"
+#include "step.hpp"
 
 namespace vt::detail {
 
 class LaneMachine;
 class Program;
 
-class ControlRunner {
+class ControlStep : public BufferStep {
  public:
-  ControlRunner(const Fusion&, const Equation&);
-  ~ControlRunner();
-  /// It all, or the bodies. Throws: Error(backend).
-  void compile();
-  /// The equation's results. They own their memory, or are operands.
-  /// Operands that nobody else holds may be written over.
-  Vec<BufferRef> run(Vec<BufferRef> operands) const;
+  ControlStep(const ProgramPlan& plan, std::size_t number, bool region);
+  ~ControlStep() override;
+  bool makes_buffers() const override { return !only_code_; }
+  void compile(CompileJobs&) override;
+  bool cut_by_rows(const ProgramRows&) override;
+  bool run(ProgramRun&) const override;
+  std::int64_t scratch(const RunMemory&) const override;
+  void report_bodies(Report& report, int depth) const override;
+
+ private:
+  using Buffers = Vec<BufferRef>;
+  Buffers results(Buffers operands) const override;
+  std::string title() const override;
+
+  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the
+  /// body itself).
+  struct Body {
+    GraphRef graph;
+    mutable LongMutex<> mutex;
+    mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
+  };
   /// The equation as a function that runs each of its lanes by itself, with the lanes along axis 0
   /// of what they differ in, or as a fused region without lanes; no function if it is neither, or
   /// writes over operands.
@@ -43,22 +56,6 @@ class ControlRunner {
   }
   /// Of that function; −1: it has none.
   std::int64_t lane_count() const { return form_ ? form_->count : -1; }
-  /// The bodies' programs.
-  void report(Report&, int depth) const;
-  /// What a run takes at most beside operands and results: scratch memory of the bodies and, of
-  /// loops, the next state. Less than nothing where results take the memory of operands that are
-  /// `owned`, by nobody else. Of recursive calls only results count: how deep they go is not known.
-  std::int64_t scratch_bytes(const Vec<bool>& owned) const;
-
- private:
-  using Buffers = Vec<BufferRef>;
-  /// A body, and its programs for groups of lanes, or parts of its rows, by their number (0: the
-  /// body itself).
-  struct Body {
-    GraphRef graph;
-    mutable LongMutex<> mutex;
-    mutable HashMap<std::int64_t, std::shared_ptr<Program>> programs;
-  };
   Program& program(std::size_t body, std::int64_t lanes = 0) const;
   GraphBody graph_for(std::size_t body, std::int64_t lanes) const;
   std::int64_t scratch_of_iterations(const Vec<bool>& owned) const;
@@ -90,7 +87,6 @@ class ControlRunner {
   };
   LaneQueues lane_queues() const;
 
-  Equation equation_;
   GraphBody alone_;                       ///< the equation by itself
   std::optional<LaneForm> form_;          ///< all of it as one function, where it fits …
   Kernel in_registers_;                   ///< … and its code
@@ -102,6 +98,9 @@ class ControlRunner {
   std::size_t carries_ = 0;
   Vec<bool> mapped_;  ///< per input of the bodies
   Vec<std::unique_ptr<Body>> bodies_;
+  const Vec<Var> buffers_ = buffers();
+  /// Nothing but kernel_of_rows() runs, which writes all results where the plan says.
+  bool only_code_ = false;
 };
 
 }  // namespace vt::detail

@@ -1,4 +1,4 @@
-// ControlRunner's lanes: equations in which each lane has a predicate of its own. Lanes that go the
+// ControlStep's lanes: equations in which each lane has a predicate of its own. Lanes that go the
 // same way are gathered and run as one batch.
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace vt::detail {
 
 // Lane after lane, as effects must happen: for each lane that goes there once, and in the order of
 // a loop over them.
-ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) const {
+Vec<BufferRef> ControlStep::run_one_by_one(const Buffers& operands) const {
   const std::size_t lanes = lanes_.count;
   Buffers results;
   for (Var v : alone_.outputs)
@@ -29,7 +29,7 @@ ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) co
         const std::size_t row = own[i]->bytes / lanes;
         own[i] = borrow_memory(control_memory::bytes_of(operands[i]) + lane * row, row);
       }
-    const Buffers made = equation_.op == Op::cond ? run_cond(own) : run_while(std::move(own));
+    const Buffers made = equation().op == Op::cond ? run_cond(own) : run_while(std::move(own));
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::size_t row = results[k]->bytes / lanes;
       if (row) std::memcpy(control_memory::bytes_of(results[k]) + lane * row, made[k]->data, row);
@@ -39,7 +39,7 @@ ControlRunner::Buffers ControlRunner::run_one_by_one(const Buffers& operands) co
 }
 
 // Each branch runs once, on the lanes that take it, filled up with copies of one of them.
-ControlRunner::Buffers ControlRunner::run_lane_cond(std::span<const BufferRef> operands) const {
+Vec<BufferRef> ControlStep::run_lane_cond(std::span<const BufferRef> operands) const {
   const std::int64_t lanes = lanes_.count;
   const GraphBody& graph = *bodies_[0]->graph;
   Buffers results;
@@ -91,7 +91,7 @@ constexpr std::int64_t lanes_of_place = 4;
 
 // How many lanes run side by side, and in how many queues; chosen from the body alone, so that
 // results do not depend on the number of threads.
-ControlRunner::LaneQueues ControlRunner::lane_queues() const {
+ControlStep::LaneQueues ControlStep::lane_queues() const {
   using namespace lane_queues;
   const std::int64_t lanes = lanes_.count;
   LaneQueues q{lanes, 1};
@@ -111,7 +111,7 @@ ControlRunner::LaneQueues ControlRunner::lane_queues() const {
   return q;
 }
 
-ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
+Vec<BufferRef> ControlStep::run_lane_while(Buffers values) const {
   const std::int64_t lanes = lanes_.count;
   const LaneQueues q = lane_queues();
   if (q.queues > 1) {
@@ -149,7 +149,7 @@ ControlRunner::Buffers ControlRunner::run_lane_while(Buffers values) const {
 // places are busy until no lane is left; then the group shrinks as they finish. A place that is
 // left over holds a copy of a lane that still runs: no body ever sees a state that its condition
 // refused.
-void ControlRunner::run_queue(const LaneQueue& queue, Buffers& values, Buffers& results) const {
+void ControlStep::run_queue(const LaneQueue& queue, Buffers& values, Buffers& results) const {
   const std::int64_t first = queue.first, last = queue.last;
   const std::size_t lanes = lanes_.count;
   const bool only = first == 0 && last == lanes_.count;  // then operands are the loop's own

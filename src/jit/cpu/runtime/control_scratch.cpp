@@ -1,4 +1,4 @@
-// ControlRunner: how much memory a loop or branch takes while it runs.
+// ControlStep: how much memory a loop or branch takes while it runs.
 #include <algorithm>
 
 #include "../../../trace/ir/effects.hpp"
@@ -11,7 +11,15 @@
 
 namespace vt::detail {
 
-std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
+// Of recursive calls only results count: how deep they go is not known.
+std::int64_t ControlStep::scratch(const RunMemory& use) const {
+  if (only_code_) return 0;
+  Vec<bool> owned;
+  for (Var o : equation().inputs) {
+    const Var v = storage(o);
+    const bool produced = plan_.slot(v).kind == BufferPlan::Slot::Kind::produced;
+    owned.push_back(is_handed_over(v) && (produced || use.gives_carries));
+  }
   if (machine_) return machine_->scratch_bytes();
   if (form_) {
     std::int64_t bytes = 0;
@@ -19,9 +27,9 @@ std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
       if (owned[i]) bytes -= static_cast<std::int64_t>(alone_.aval(alone_.inputs[i]).bytes());
     return bytes;
   }
-  if (equation_.op == Op::recursive_call) return 0;
-  const bool together = lanes_ && !has_effect(equation_);
-  if (equation_.op == Op::cond) return scratch_of_branches();
+  if (equation().op == Op::recursive_call) return 0;
+  const bool together = lanes_ && !has_effect(equation());
+  if (equation().op == Op::cond) return scratch_of_branches();
   if (together) return scratch_of_queues();
   return cut_ ? scratch_of_parts()
               : scratch_of_iterations(lanes_ ? Vec<bool>(owned.size(), false) : owned);
@@ -29,11 +37,11 @@ std::int64_t ControlRunner::scratch_bytes(const Vec<bool>& owned) const {
 
 // See LoopRounds: a state is kept beside the next one, unless that is written over it; at the end
 // it is the result.
-std::int64_t ControlRunner::scratch_of_iterations(const Vec<bool>& owned) const {
-  const bool scan = equation_.op == Op::scan;
+std::int64_t ControlStep::scratch_of_iterations(const Vec<bool>& owned) const {
+  const bool scan = equation().op == Op::scan;
   const Program& body = program(scan ? 0 : 1);
   const std::size_t same_from =
-      carries_ + (scan ? static_cast<std::size_t>(equation_.as<ScanParams>().sequences) : 0);
+      carries_ + (scan ? static_cast<std::size_t>(equation().as<ScanParams>().sequences) : 0);
   const auto& over = body.overwritten();
   std::int64_t bytes = 0;
   if (body.plain()) {
@@ -53,10 +61,10 @@ std::int64_t ControlRunner::scratch_of_iterations(const Vec<bool>& owned) const 
 }
 
 // All parts at a time that there are threads for; each has states of its own.
-std::int64_t ControlRunner::scratch_of_parts() const {
+std::int64_t ControlStep::scratch_of_parts() const {
   const GraphBody& graph = *bodies_[0]->graph;
   const std::size_t same_from =
-      carries_ + static_cast<std::size_t>(equation_.as<ScanParams>().sequences);
+      carries_ + static_cast<std::size_t>(equation().as<ScanParams>().sequences);
   const std::int64_t fewest = cut_.rows / cut_.parts;
   std::int64_t packed = 0, part = 0;
   for (std::int64_t rows : {fewest, fewest + 1}) {
@@ -77,8 +85,8 @@ std::int64_t ControlRunner::scratch_of_parts() const {
 }
 
 // The branch that takes most; of lanes, all of them may take it but for one.
-std::int64_t ControlRunner::scratch_of_branches() const {
-  const bool groups = lanes_ && !has_effect(equation_);
+std::int64_t ControlStep::scratch_of_branches() const {
+  const bool groups = lanes_ && !has_effect(equation());
   const std::int64_t count = std::max<std::int64_t>(lanes_.count, 1);
   std::int64_t results = 0, most = 0;
   for (Var v : bodies_[0]->graph->outputs)
@@ -101,7 +109,7 @@ std::int64_t ControlRunner::scratch_of_branches() const {
 
 // Every queue has its places' states and operands; where it shrinks, the next smaller places are
 // made beside them.
-std::int64_t ControlRunner::scratch_of_queues() const {
+std::int64_t ControlStep::scratch_of_queues() const {
   if (lanes_.count == 0) return 0;
   const LaneQueues q = lane_queues();
   const Program& body = program(1, q.places);

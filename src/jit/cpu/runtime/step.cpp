@@ -8,6 +8,7 @@
 #include "../../../trace/base/timeline.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../report/dump.hpp"
+#include "../../services/control_memory.hpp"
 
 namespace vt::detail {
 
@@ -107,6 +108,54 @@ void Step::take_name() {
     member(json_member("equation", describe(equation().op, equation().params)));
   member("\"bytes\":" + std::to_string(counts_.bytes));
   if (work_) member("\"operations\":" + std::to_string(work_));
+}
+
+// --- BufferStep ----------------------------------------------------------------------------------
+
+bool BufferStep::is_handed_over(Var v) const {
+  const Vec<Var>& all = plan_.buffers.handed_over[number_];
+  return std::find(all.begin(), all.end(), v) != all.end();
+}
+
+// Calls of functions that call themselves come by here, so that little lies on the stack meanwhile.
+bool BufferStep::run(ProgramRun& run) const {
+  keep(results(taken(run)), run);
+  return false;
+}
+
+// What ends here becomes the loop's own, which may write over it.
+Vec<BufferRef> BufferStep::taken(ProgramRun& run) const {
+  Vec<BufferRef> operands;
+  for (Var o : equation().inputs) {
+    const Var v = storage(o);
+    const BufferPlan::Slot& s = plan_.slot(v);
+    const bool own_now = is_handed_over(v);
+    if (s.kind == BufferPlan::Slot::Kind::input)
+      operands.push_back(own_now && !run.own.empty() ? std::move(run.own[s.index])
+                                                     : run.inputs[s.index]);
+    else if (s.kind == BufferPlan::Slot::Kind::produced)
+      operands.push_back(own_now ? std::move(run.produced[v]) : run.produced[v]);
+    else
+      operands.push_back(borrow_memory(run.pointers[v], bytes_of(o)));
+  }
+  return operands;
+}
+
+// A loop of no iterations hands on its operand, which may lie in memory that is written again.
+void BufferStep::keep(Vec<BufferRef> made, ProgramRun& run) const {
+  const auto is_planned = [&](Var o) {
+    const BufferPlan::Slot::Kind kind = plan_.slot(storage(o)).kind;
+    return kind != BufferPlan::Slot::Kind::input && kind != BufferPlan::Slot::Kind::produced;
+  };
+  const Equation& e = equation();
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i]->capacity == 0 && any_of(e.inputs, [&](Var o) {
+          return is_planned(o) && run.pointers[storage(o)] == made[i]->data;
+        }))
+      made[i] = control_memory::copied(made[i]);
+    run.pointers[e.outputs[i]] = made[i]->data;
+    run.produced[e.outputs[i]] = std::move(made[i]);
+  }
 }
 
 }  // namespace vt::detail

@@ -179,4 +179,22 @@ class Step {
   mutable StepTime time_;
 };
 
+/// A step whose results lie in buffers of their own.
+class BufferStep : public Step {
+ public:
+  using Step::Step;
+  bool makes_buffers() const override { return true; }
+  bool run(ProgramRun&) const override;
+
+ protected:
+  /// They own their memory, or are operands. Operands that nobody else holds may be written over.
+  virtual Vec<BufferRef> results(Vec<BufferRef> operands) const = 0;
+  /// Does v end here, as one operand only? Then its memory may be written over.
+  bool is_handed_over(Var v) const;
+
+ private:
+  Vec<BufferRef> taken(ProgramRun&) const;
+  void keep(Vec<BufferRef> made, ProgramRun&) const;
+};
+
 }  // namespace vt::detail

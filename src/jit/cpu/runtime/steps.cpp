@@ -218,57 +218,6 @@ class MatrixStep : public PlacedStep {
   std::int64_t grain_ = 1;
 };
 
-// --- results in buffers of their own -------------------------------------------------------------
-
-class BufferStep : public Step {
- public:
-  using Step::Step;
-  bool makes_buffers() const override { return true; }
-  bool run(ProgramRun&) const override;
-
- protected:
-  virtual Vec<BufferRef> results(Vec<BufferRef> operands) const = 0;
-  /// Does v end here, as one operand only? Then its memory may be written over.
-  bool is_handed_over(Var v) const {
-    const Vec<Var>& all = plan_.buffers.handed_over[number_];
-    return std::find(all.begin(), all.end(), v) != all.end();
-  }
-};
-
-bool BufferStep::run(ProgramRun& run) const {
-  using Kind = BufferPlan::Slot::Kind;
-  const Equation& e = equation();
-  Vec<BufferRef> operands;
-  Vec<const Buffer*> planned;  // operands in memory that is written again
-  for (Var o : e.inputs) {
-    const Var v = storage(o);
-    const BufferPlan::Slot& s = plan_.slot(v);
-    // What ends here becomes the loop's own, which may write over it.
-    const bool own_now = is_handed_over(v);
-    if (s.kind == Kind::input) {
-      operands.push_back(own_now && !run.own.empty() ? std::move(run.own[s.index])
-                                                     : run.inputs[s.index]);
-    } else if (s.kind == Kind::produced) {
-      operands.push_back(own_now ? std::move(run.produced[v]) : run.produced[v]);
-    } else {
-      operands.push_back(borrow_memory(run.pointers[v], bytes_of(o)));
-      planned.push_back(operands.back().get());
-    }
-  }
-  Vec<BufferRef> made = results(std::move(operands));
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    // A loop of no iterations hands on its operand.
-    if (std::find(planned.begin(), planned.end(), made[i].get()) != planned.end()) {
-      BufferRef copy = allocate(made[i]->bytes, name_of(e.op).data());
-      if (copy->bytes) std::memcpy(copy->data, made[i]->data, copy->bytes);
-      made[i] = std::move(copy);
-    }
-    run.pointers[e.outputs[i]] = made[i]->data;
-    run.produced[e.outputs[i]] = std::move(made[i]);
-  }
-  return false;
-}
-
 class InterpretedStep : public BufferStep {
  public:
   InterpretedStep(const ProgramPlan& plan, std::size_t number, bool unset)
@@ -286,68 +235,6 @@ class InterpretedStep : public BufferStep {
         made.push_back(std::move(b));
     return made;
   }
-};
-
-class ControlStep : public BufferStep {
- public:
-  ControlStep(const ProgramPlan& plan, std::size_t number, bool region)
-      : BufferStep(plan, number, region ? "region" : "loop or branch"),
-        control_(plan.fusion, equation()),
-        alone_(runs_alone()) {
-    ++(region ? counts_.regions : counts_.loops);
-  }
-  bool makes_buffers() const override { return !alone_; }
-  void compile(CompileJobs&) override {
-    const CodeLabelScope scope(label());
-    control_.compile();
-  }
-  bool cut_by_rows(const ProgramRows& rows) override {
-    of_row_ = rows.of_row(control_.lane_count());
-    return of_row_ > 0 && all_of(buffers_, [&](Var v) { return rows.come_first(v); });
-  }
-  bool run(ProgramRun& run) const override {
-    if (!alone_) return BufferStep::run(run);
-    SmallVec<void*, 8> places;
-    for (Var v : buffers_) places.push_back(run.pointers[v]);
-    const std::int64_t lanes = count_of(run, std::max<std::int64_t>(control_.lane_count(), 1));
-    if (lanes > 0) (*control_.kernel_of_rows())(places.data(), nullptr, 0, lanes);
-    return false;
-  }
-  std::int64_t scratch(const RunMemory& use) const override {
-    if (alone_) return 0;
-    Vec<bool> owned;
-    for (Var o : equation().inputs) {
-      const Var v = storage(o);
-      const bool produced = plan_.slot(v).kind == BufferPlan::Slot::Kind::produced;
-      owned.push_back(is_handed_over(v) && (produced || use.gives_carries));
-    }
-    return control_.scratch_bytes(owned);
-  }
-  void report_bodies(Report& report, int depth) const override { control_.report(report, depth); }
-
- private:
-  // As code that writes all results where the plan says.
-  bool runs_alone() const {
-    const auto is_read = [&](Var v) {
-      const auto among = [v](const auto& list) {
-        return std::find(list.begin(), list.end(), v) != list.end();
-      };
-      return among(graph().outputs) ||
-             any_of(graph().equations, [&](const Equation& other) { return among(other.inputs); });
-    };
-    return (plan_.most_rows > 0 || control_.lane_count() < 0) && control_.kernel_of_rows() &&
-           all_of(equation().outputs, is_read);
-  }
-  Vec<BufferRef> results(Vec<BufferRef> operands) const override {
-    return control_.run(std::move(operands));
-  }
-  std::string title() const override {
-    return equation().op == Op::fused_region ? equation_text() : Step::title();
-  }
-
-  const Vec<Var> buffers_ = buffers();
-  ControlRunner control_;
-  const bool alone_;
 };
 
 // --- which is which ------------------------------------------------------------------------------

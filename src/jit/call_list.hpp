@@ -2,8 +2,6 @@
 // compiled for how many rows there are.
 #pragma once
 
-#include <memory>
-
 #include "../trace/ir/executable.hpp"
 #include "cpu/runtime/row_program.hpp"
 

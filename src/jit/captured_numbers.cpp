@@ -7,6 +7,7 @@
 
 #include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
+#include "../trace/ir/sub_graph.hpp"
 
 namespace vt::detail {
 
@@ -71,25 +72,13 @@ GraphBody with_captured_numbers(const GraphBody& graph, Vec<BufferRef>& captured
   const Vec<BufferRef> known = small.empty() ? Vec<BufferRef>() : numbers(graph, small);
   if (known.empty()) return graph;
   GraphBody with = graph;
-  with.inputs.resize(own);
-  RecycledVec<Equation> equations;
-  Vec<BufferRef> left;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < captured.size(); ++i) {
-    const Var v = graph.inputs[own + i];
-    const Aval& a = graph.aval(v);
-    if (!is_small(a, captured[i])) {
-      with.inputs.push_back(v);
-      left.push_back(captured[i]);
-      continue;
-    }
-    Equation& e = equations.emplace_back();
-    e.op = Op::constant;
-    e.params = make_params(ConstantParams{known[next++], Aval(a.dtype, a.shape)});
-    e.outputs.push_back(v);
-  }
-  for (Equation& e : with.equations) equations.push_back(std::move(e));
-  with.equations = std::move(equations);
+  Vec<BufferRef> left;
+  for (std::size_t k : bind_inputs(with, captured.size(), [&](std::size_t i) {
+         return is_small(graph.aval(graph.inputs[own + i]), captured[i]) ? known[next++]
+                                                                         : BufferRef();
+       }))
+    left.push_back(captured[k]);
   captured = std::move(left);
   return with;
 }

@@ -8,7 +8,6 @@
 #include "../trace/base/locks.hpp"
 #include "../trace/base/warnings.hpp"
 #include "../trace/ir/executable.hpp"
-#include "../trace/record/batching.hpp"
 #include "../trace/record/devices.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <span>
 #include <string>
 
 #include "../trace/base/locks.hpp"

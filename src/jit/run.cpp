@@ -63,20 +63,6 @@ std::shared_ptr<Seen> entry_of(const GraphBody& graph, Device device, bool& know
   return entry;
 }
 
-// Nothing where loops take so long that the Graph had better be compiled. It then begins again, so
-// what has effects is not given up.
-std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph,
-                                               std::span<const BufferRef> inputs) {
-  constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
-  if (has_effects(graph)) return interpreted(graph, inputs);
-  const InterpreterBudget budget(steps_worth_compiling);
-  try {
-    return interpreted(graph, inputs);
-  } catch (const InterpreterBudget::Exceeded&) {
-    return std::nullopt;
-  }
-}
-
 Vec<BufferRef> run(const GraphBody& graph, std::span<const BufferRef> inputs, bool at_first_sight) {
   Vec<Device> places;
   for (const BufferRef& b : inputs) places.push_back(b->device);

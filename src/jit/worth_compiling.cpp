@@ -6,10 +6,14 @@
 #include <vt/detail/loops.hpp>
 
 #include "../trace/base/environment.hpp"
+#include "../trace/ir/effects.hpp"
+#include "../trace/ir/executable.hpp"
 #include "../trace/numerics/fft_kernels.hpp"
 #include "../trace/numerics/linalg_kernels.hpp"
 #include "../trace/record/batching.hpp"
+#include "../trace/record/node.hpp"
 #include "call_list.hpp"
+#include "cpu/runtime/host_program.hpp"
 #include "passes/passes.hpp"
 
 namespace vt::detail {
@@ -108,6 +112,18 @@ std::optional<GraphBody> as_batched_calls(const GraphBody& graph, bool interpret
   std::optional<GraphBody> calls = batch_alike(graph, seconds);
   if (!calls || !suits_call_list(*calls)) return std::nullopt;
   return simplify(std::move(*calls), SimplifyFor::running);
+}
+
+std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph,
+                                               std::span<const BufferRef> inputs) {
+  constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
+  if (has_effects(graph)) return interpreted(graph, inputs);
+  const InterpreterBudget budget(steps_worth_compiling);
+  try {
+    return interpreted(graph, inputs);
+  } catch (const InterpreterBudget::Exceeded&) {
+    return std::nullopt;
+  }
 }
 
 bool is_worth_compiling(const GraphBody& graph) {

@@ -6,7 +6,7 @@
 #include <vt/detail/entry_points.hpp>
 #include <vt/detail/small_vec.hpp>
 
-#include "../trace/record/blocks.hpp"
+#include "../trace/record/memory_limit.hpp"
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
 #include "grad/sparsity.hpp"

@@ -76,7 +76,30 @@ struct Packed {
   /// Numbers come behind all vectors; k-th from the end.
   const Tensor& number(std::size_t k) const { return all[all.size() - 1 - k]; }
 };
-Tensor zero_iterations() { return full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})); }
+
+/// x of a method that carries x, r, p, a product and the iteration: `begin`(b) gives the first, and
+/// `step`(b, now) the next, both without the iteration.
+template <class Begin, class Step>
+Vector iterated(const char* name, CallSite where, const IterationOptions& options,
+                std::span<const Tensor> given, const Begin& begin, const Step& step) {
+  if (given.empty()) return {};
+  const Vector b(given.begin(), given.end());
+  const std::size_t n = b.size();
+  const Limits end = limits(b, options, 10);
+  Packed init = begin(b);
+  const Vector out = while_flat(
+      [&](std::span<const Tensor> c) {
+        const Packed now(c, n);
+        return Vector{(now.number(0) < end.iterations) & (length2(now.vector(1)) > end.length2)};
+      },
+      [&](std::span<const Tensor> c) {
+        const Packed now(c, n);
+        return step(b, now).add(now.number(0) + 1).all;
+      },
+      init.add(full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))).all, {},
+      {.name = name, .where = where});
+  return Packed(out, n).vector(0);
+}
 
 }  // namespace krylov
 
@@ -86,36 +109,24 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
   return [preconditioner, options, where](const FlatFunction& matvec,
                                           std::span<const Tensor> given) {
     using namespace krylov;
-    if (given.empty()) return Vector();
-    const Vector b(given.begin(), given.end());
-    const std::size_t n = b.size();
-    const Limits end = limits(b, options, 10);
     const auto towards = [&](const Vector& r) { return preconditioner ? preconditioner(r) : r; };
-    const Vector z = towards(b);
-    // x, r, p, r·z, iteration
-    const Packed init =
-        Packed(n).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z)).add(zero_iterations());
-    const Vector out = while_flat(
-        [&](std::span<const Tensor> c) {
-          const Packed now(c, n);
-          return Vector{(now.number(0) < end.iterations) & (length2(now.vector(1)) > end.length2)};
+    return iterated(
+        "vt::cg", where, options, given,
+        [&](const Vector& b) {  // the product: r·z
+          const Vector z = towards(b);
+          return Packed(b.size()).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z));
         },
-        [&](std::span<const Tensor> c) {
-          const Packed now(c, n);
+        [&](const Vector& b, const Packed& now) {
           const Vector x = now.vector(0), r = now.vector(1), p = now.vector(2), ap = matvec(p);
           const Tensor along = ratio(now.number(1), dot(p, ap));
           const Vector rest = plus(r, -along, ap), next = towards(rest);
           const Tensor product = dot(rest, next);
-          return Packed(n)
+          return Packed(b.size())
               .add(plus(x, along, p))
               .add(rest)
               .add(plus(next, ratio(product, now.number(1)), p))
-              .add(product)
-              .add(now.number(0) + 1)
-              .all;
-        },
-        init.all, {}, {.name = "vt::cg", .where = where});
-    return Packed(out, n).vector(0);
+              .add(product);
+        });
   };
 }
 
@@ -123,20 +134,12 @@ FlatSolve bicgstab_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::bicgstab", where);
   return [options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
     using namespace krylov;
-    if (given.empty()) return Vector();
-    const Vector b(given.begin(), given.end());
-    const std::size_t n = b.size();
-    const Limits end = limits(b, options, 10);
-    // x, r, p, b·r, iteration
-    const Packed init =
-        Packed(n).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b)).add(zero_iterations());
-    const Vector out = while_flat(
-        [&](std::span<const Tensor> c) {
-          const Packed now(c, n);
-          return Vector{(now.number(0) < end.iterations) & (length2(now.vector(1)) > end.length2)};
+    return iterated(
+        "vt::bicgstab", where, options, given,
+        [&](const Vector& b) {  // the product: b·r
+          return Packed(b.size()).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b));
         },
-        [&](std::span<const Tensor> c) {
-          const Packed now(c, n);
+        [&](const Vector& b, const Packed& now) {
           const Vector x = now.vector(0), r = now.vector(1), p = now.vector(2), v = matvec(p);
           const Tensor alpha = ratio(now.number(1), dot(b, v));
           const Vector s = plus(r, -alpha, v), t = matvec(s);
@@ -144,16 +147,12 @@ FlatSolve bicgstab_solver(const IterationOptions& options, CallSite where) {
           const Vector rest = plus(s, -omega, t);
           const Tensor product = dot(b, rest),
                        beta = ratio(product, now.number(1)) * ratio(alpha, omega);
-          return Packed(n)
+          return Packed(b.size())
               .add(plus(plus(x, alpha, p), omega, s))
               .add(rest)
               .add(plus(rest, beta, plus(p, -omega, v)))
-              .add(product)
-              .add(now.number(0) + 1)
-              .all;
-        },
-        init.all, {}, {.name = "vt::bicgstab", .where = where});
-    return Packed(out, n).vector(0);
+              .add(product);
+        });
   };
 }
 

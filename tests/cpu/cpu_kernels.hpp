@@ -109,7 +109,7 @@ class Kernels {
   void compile(const CompileOptions& options = {}) {
     const std::string wrong = builder.verify();
     ASSERT_EQ(wrong, "") << builder.text();
-    code_ = vt::detail::cpu::compile_and_load(builder, names_, options);
+    code_ = std::make_shared<Code>(vt::detail::cpu::compile_object(builder, options), names_);
     for (std::size_t i = 0; i < names_.size(); ++i) at_[names_[i]] = code_->function<Kernel>(i);
   }
 

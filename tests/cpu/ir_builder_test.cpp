@@ -257,7 +257,7 @@ TEST_P(IrBuilderTest, LoopsBranchesHelpersAndFrameArrays) {
   b.store(b.with_buffer(kernels.buffer(0), 0), b.reduce_simd_lanes(Op::add, total));
   kernels.done();
   kernels.open("runtime");
-  b.call_runtime_void("vt_simd_sin", {kernels.buffer(0), b.index(1)});
+  b.call_runtime("vt_simd_sin", {kernels.buffer(0), b.index(1)});
   kernels.done();
   kernels.open("fill");
   b.copy_bytes(b.offset_bytes(kernels.buffer(0), b.index(64)), kernels.buffer(0), kernels.n());

@@ -9,7 +9,7 @@
 
 #include <vt/vt.hpp>
 
-#include "src/jit/cuda/source/device_ways.hpp"
+#include "src/jit/cuda/source/supported_ops.hpp"
 #include "src/trace/record/scope.hpp"
 #include "support/cuda_program.hpp"
 

@@ -123,42 +123,6 @@ TEST(VmapRules, EveryOpHasACase) {
   }
 }
 
-// What stands in for a missing rule: one equation per lane, told by vt::warnings() and nowhere
-// else.
-TEST(VmapRules, TheLoopOverLanesEqualsTheRules) {
-  if (vt_test::forced_backend() == "cpu")
-    GTEST_SKIP() << "what it records is the same in any backend: a row of single equations";
-  constexpr std::int64_t lanes = 3;
-  for (const PrimitiveCase& c : primitive_cases()) {
-    std::vector<vt::detail::Aval> avals;
-    std::vector<Tensor> arguments;
-    vt::Vec<MappedAxis> axes(c.operands.size(), -1);
-    std::vector<vt::detail::Batched> operands;
-    for (std::size_t i = 0; i < c.operands.size(); ++i) {
-      std::vector<Tensor> each;  // as the op wants it: a singular matrix has no solution to compare
-      for (std::int64_t lane = 0; lane < lanes; ++lane)
-        each.push_back(c.operand(i, i + 100 * static_cast<std::size_t>(lane)));
-      arguments.push_back(vt::stack(each, c.operands[i].shape.rank()));
-      operands.push_back({arguments.back(), c.operands[i].shape.rank()});
-      avals.emplace_back(c.operands[i].dtype, c.operands[i].shape);
-    }
-    const vt::detail::Recorded recorded = vt::detail::record(function_of(c), avals, {});
-    ASSERT_EQ(recorded.graph.equations.size(), 1u);
-    vt::detail::Broadcasts broadcasts;
-    const auto looped = vt::detail::batch_rules::lane_loop(
-        {recorded.graph, recorded.graph.equations[0], operands, lanes, broadcasts});
-    const auto expected = vmap(function_of(c), arguments, axes, lanes);
-    ASSERT_EQ(looped.size(), expected.size());
-    for (std::size_t k = 0; k < looped.size(); ++k) {
-      ASSERT_EQ(looped[k].axis, MappedAxis(0));
-      expect_close(looped[k].value, expected[k], c.tolerance(), c.name());
-    }
-    EXPECT_NE(vt::warnings().find("vt::vmap: " + std::string(vt::detail::name_of(c.op))),
-              std::string::npos)
-        << vt::warnings();
-  }
-}
-
 class FamilyTest : public ::testing::TestWithParam<vt::detail::Family> {};
 
 TEST_P(FamilyTest, EqualsTheLoopForEveryAxis) {

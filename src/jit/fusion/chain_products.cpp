@@ -1,8 +1,6 @@
 // Chains: two matrix products and the kernel between them as one step.
 #include "chain_products.hpp"
 
-#include <algorithm>
-
 #include "epilogue.hpp"
 #include "matmul_spec.hpp"
 

@@ -9,7 +9,6 @@
 #include "sort_spec.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include <vt/detail/small_vec.hpp>

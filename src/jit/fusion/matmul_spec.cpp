@@ -1,7 +1,6 @@
 // A dot_general as one batched, strided matrix product: what both backends' kernels take.
 #include "matmul_spec.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include <vt/detail/small_vec.hpp>

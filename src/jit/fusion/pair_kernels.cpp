@@ -2,7 +2,6 @@
 #include "pair_kernels.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace vt::detail {
 

@@ -3,7 +3,6 @@
 #include "flow_graph.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 

@@ -1,8 +1,6 @@
 // Printing of loop nests, and what can be read off them: needed values, dependence on loops.
 #include "loop_nest.hpp"
 
-#include <bit>
-
 #include <vt/detail/message.hpp>
 
 namespace vt::detail {

@@ -3,7 +3,6 @@
 #include "nest_transform.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "nest_sections.hpp"
 #include "schedule.hpp"

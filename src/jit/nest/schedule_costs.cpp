@@ -3,7 +3,6 @@
 #include "schedule_costs.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace vt::detail {
 

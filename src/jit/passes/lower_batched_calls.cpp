@@ -143,7 +143,6 @@ bool has_batched_calls(const GraphBody& g) { return has_equation(g, batched_lowe
 GraphBody lower_batched_calls(GraphBody graph) {
   return batched_lowering::lowered(std::move(graph), batched_lowering::is_batched);
 }
-bool has_lane_calls(const GraphBody& g) { return has_equation(g, batched_lowering::is_lane_call); }
 GraphBody group_lanes(GraphBody graph, FunctionRef<bool(const Equation&)> part) {
   const auto grouped = [&](const Equation& e) {
     return batched_lowering::is_lane_call(e) && (batched_lowering::has_sums(e) || !part(e));

@@ -20,7 +20,6 @@ bool has_batched_calls(const GraphBody&);
 GraphBody group_lanes(GraphBody);
 /// … but for those that `part`.
 GraphBody group_lanes(GraphBody, FunctionRef<bool(const Equation&)> part);
-bool has_lane_calls(const GraphBody&);
 /// Turns products of what is `mapped` with what is not, so that rows of the mapped come first.
 GraphBody lead_with_rows(GraphBody, const Vec<bool>& mapped);
 /// Rewrites the convolutions of a Graph for compiled programs: those with few columns as sums over

@@ -1,7 +1,6 @@
 // Reductions and broadcasts over long axes and short last ones with other axes in between, as the
 // channels of a group in group norm: in two steps, long axes first for sums, short ones first for
 // broadcasts. SIMD lanes can then go along all last axes as one.
-#include <algorithm>
 
 #include <vt/detail/small_vec.hpp>
 

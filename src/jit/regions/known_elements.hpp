@@ -9,7 +9,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../trace/ir/graph.hpp"
-#include "small_arrays.hpp"
+#include "register_lowering.hpp"
 
 namespace vt::detail {
 

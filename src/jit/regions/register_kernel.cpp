@@ -388,9 +388,8 @@ class FitCheck {
   bool loop(const GraphBody& g, const Equation& e, const Vec<ValuePlace>& operands,
             Vec<ValuePlace>& results, bool outermost) {
     const std::size_t carries = carries_of(e);
-    const std::size_t sequences =
-        e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
-    const GraphBody& step = e.op == Op::scan ? *e.as<ScanParams>().body : *e.as<WhileParams>().body;
+    const std::size_t sequences = sequences_of(e);
+    const GraphBody& step = *loop_body(e);
     for (std::size_t i = 0; i < carries; ++i)
       if (operands[i].object < 0 && g.aval(e.inputs[i]).elements() > limits_.of_a_lane)
         return false;

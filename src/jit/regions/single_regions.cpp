@@ -2,9 +2,7 @@
 #include "single_regions.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "../../trace/ir/axis_map.hpp"

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <bit>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>

@@ -2,8 +2,6 @@
 // on all threads.
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include <vt/detail/function.hpp>
@@ -31,13 +29,6 @@ struct Rows {
 };
 inline void copy_row(const Rows& to, std::int64_t i, const Rows& from, std::int64_t j) {
   if (to.bytes) std::memcpy(to.at(i), from.at(j), to.bytes);
-}
-
-/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all
-/// lanes.
-inline std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
-  return std::min(lanes,
-                  static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
 }
 
 /// Parts of the work on all threads.

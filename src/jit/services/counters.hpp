@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "../../trace/base/warnings.hpp"
-
 namespace vt::detail {
 
 struct Counters {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,7 +71,6 @@ class DiskCache {
 
   bool usable() const { return folder_ >= 0; }
   const std::string& unusable_reason() const { return reason_; }  ///< one line; empty when usable
-  const std::string& folder_name() const { return name_; }
 
  private:
   struct Use {

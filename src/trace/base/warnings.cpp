@@ -22,6 +22,20 @@ List& all() {
   return *list;
 }
 
+// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled
+// code and the interpreter run under it, as the processor does.
+bool flushes_subnormals() {
+#if defined(__x86_64__)
+  return (__builtin_ia32_stmxcsr() & 0x8040u) != 0;  // flush to zero, denormals are zero
+#elif defined(__aarch64__) && defined(__GNUC__)
+  std::uint64_t control = 0;
+  __asm__("mrs %0, fpcr" : "=r"(control));
+  return (control & (std::uint64_t{1} << 24)) != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace warning_list
 
 void warn_once(const std::string& line) {
@@ -33,6 +47,14 @@ void warn_once(const std::string& line) {
   constexpr std::size_t most = 1000;
   if (list.lines.size() < most) list.lines.push_back(line);
   else if (list.lines.size() == most) list.lines.push_back("more warnings than these are not kept");
+}
+
+void warn_of_flushed_subnormals() {
+  if (warning_list::flushes_subnormals())
+    warn_once(
+        "a thread that uses vt flushes subnormal numbers to zero (a program linked with "
+        "-ffast-math or -Ofast does so from its start): results below the least normal number "
+        "become 0; link without it");
 }
 
 }  // namespace vt::detail

@@ -7,5 +7,7 @@ namespace vt::detail {
 
 /// Remembers a line for vt::warnings(); the same line is kept once.
 void warn_once(const std::string& line);
+/// Where this thread's processor mode does it.
+void warn_of_flushed_subnormals();
 
 }  // namespace vt::detail

@@ -219,15 +219,10 @@ class Extension {
       if (loop && all_.inside_) add(operands, all_.extended(loop->condition, {true})->deciding);
       for (;;) {
         Flags next = operands;
-        add(next, all_.extended(loop ? loop->body : e.as<ScanParams>().body,
-                                asked_of_body(e, operands, asked))
-                      ->deciding);
+        add(next, all_.extended(loop_body(e), asked_of_body(e, operands, asked))->deciding);
         if (next == operands) return operands;
         operands = std::move(next);
       }
-    }
-    static std::size_t carries_of(const Equation& e) {
-      return e.op == Op::while_ ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
     }
     static Flags asked_of_body(const Equation& e, const Flags& operands, const Flags& asked) {
       Flags of_body = asked;

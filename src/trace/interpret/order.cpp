@@ -1,6 +1,5 @@
 // Interpreter rule of sort: a stable sort of each row's positions, which compares as the op
 // defines.
-#include <cmath>
 #include <numeric>
 
 #include <vt/detail/small_vec.hpp>

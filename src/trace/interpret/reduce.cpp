@@ -1,6 +1,5 @@
 // Interpreter rules of the reductions, of argmax and argmin, and of the scans along an axis. All
 // but `reduce` widen their operand, work on doubles or 64-bit integers, and round once at the end.
-#include <cmath>
 #include <utility>
 
 #include <vt/detail/small_vec.hpp>

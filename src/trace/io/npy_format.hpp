@@ -2,7 +2,6 @@
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,5 @@
 // Reads zip archives: where the directory is and what it says, compared with what is in the file.
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string>
 #include <vector>

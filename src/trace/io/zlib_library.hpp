@@ -1,7 +1,6 @@
 // The functions of zlib that inflate, loaded at run time and declared here.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace vt::detail {

@@ -1,7 +1,6 @@
 // check_graph: is this GraphBody well formed? Every Var defined once and before its use, every type
 // as its shape rule says.
 #include <algorithm>
-#include <exception>
 #include <string>
 
 #include <vt/detail/message.hpp>

@@ -45,10 +45,8 @@ Dependence::Flags Dependence::outputs(const GraphBody& graph, const Flags& input
 }
 
 Dependence::Flags Dependence::loop_operands(const Equation& e, Flags operands) {
-  const GraphBody* body =
-      e.op == Op::while_ ? e.as<WhileParams>().body.get() : e.as<ScanParams>().body.get();
-  const std::size_t carries =
-      e.op == Op::while_ ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
+  const GraphRef body = loop_body(e);
+  const std::size_t carries = carries_of(e);
   for (bool grew = true; grew;) {
     grew = false;
     const Flags& next = outputs(*body, operands);
@@ -185,9 +183,8 @@ Liveness::Flags Liveness::operands(const Equation& e, const Flags& results) {
     case Op::while_:
     case Op::scan: {
       const bool is_while = e.op == Op::while_;
-      const GraphRef& body = is_while ? e.as<WhileParams>().body : e.as<ScanParams>().body;
-      const std::size_t carries =
-          is_while ? e.as<WhileParams>().carries : e.as<ScanParams>().carries;
+      const GraphRef body = loop_body(e);
+      const std::size_t carries = carries_of(e);
       Flags live = results;
       needed.assign(needed.size(), false);
       if (is_while) join(needed, 0, inputs(e.as<WhileParams>().condition, {true}));

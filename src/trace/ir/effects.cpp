@@ -1,9 +1,6 @@
 // Effects: finding them in sub-graphs, and the texts that they write.
 #include "effects.hpp"
 
-#include <exception>
-#include <memory>
-
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -42,6 +41,22 @@ inline const Lanes* lanes_of(const Equation& e) {
                        : e.op == Op::fused_region ? &e.as<RegionParams>().lanes
                                                   : nullptr;
   return lanes && *lanes ? lanes : nullptr;
+}
+
+/// What a loop repeats, how many of its operands it carries, and how many more are a scan's
+/// sequences; nothing and 0 of what is no loop.
+inline GraphRef loop_body(const Equation& e) {
+  return e.op == Op::while_ ? e.as<WhileParams>().body
+         : e.op == Op::scan ? e.as<ScanParams>().body
+                            : GraphRef();
+}
+inline std::size_t carries_of(const Equation& e) {
+  return static_cast<std::size_t>(e.op == Op::while_ ? e.as<WhileParams>().carries
+                                  : e.op == Op::scan ? e.as<ScanParams>().carries
+                                                     : 0);
+}
+inline std::size_t sequences_of(const Equation& e) {
+  return e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().sequences) : 0;
 }
 
 /// What has been found out about a Graph. A copy may be about to change: nothing is known of it.

@@ -46,6 +46,31 @@ Var add_equation(GraphBody& g, Op op, ParamsRef params, std::initializer_list<Va
   return g.equations.back().outputs[0];
 }
 
+Vec<std::size_t> bind_inputs(GraphBody& g, std::size_t count,
+                             FunctionRef<BufferRef(std::size_t)> value) {
+  const Vec<Var> inputs(g.inputs.end() - static_cast<std::ptrdiff_t>(count), g.inputs.end());
+  RecycledVec<Equation> equations;
+  Vec<std::size_t> left;
+  g.inputs.resize(g.inputs.size() - count);
+  for (std::size_t i = 0; i < count; ++i) {
+    BufferRef known = value(i);
+    if (!known) {
+      g.inputs.push_back(inputs[i]);
+      left.push_back(i);
+      continue;
+    }
+    const Aval& a = g.aval(inputs[i]);
+    Equation& e = equations.emplace_back();
+    e.op = Op::constant;
+    e.params = make_params(ConstantParams{std::move(known), Aval(a.dtype, a.shape)});
+    e.outputs.push_back(inputs[i]);
+  }
+  if (equations.empty()) return left;
+  for (Equation& e : g.equations) equations.push_back(std::move(e));
+  g.equations = std::move(equations);
+  return left;
+}
+
 bool has_equation(const GraphBody& g, FunctionRef<bool(const Equation&)> is) {
   HashMap<const GraphBody*, bool> seen;
   return sub_graphs::has_equation(g, is, seen);

@@ -17,6 +17,11 @@ namespace vt::detail {
 /// The first result of an equation that is written behind the others.
 Var add_equation(GraphBody&, Op, ParamsRef, std::initializer_list<Var> inputs, CallSite where = {});
 
+/// Makes constants of those of the last `count` inputs for which `value` gives one. Returns which
+/// of them are left.
+Vec<std::size_t> bind_inputs(GraphBody&, std::size_t count,
+                             FunctionRef<BufferRef(std::size_t)> value);
+
 /// Is there such an equation in the Graph, or in a body inside?
 bool has_equation(const GraphBody&, FunctionRef<bool(const Equation&)> is);
 

@@ -1,5 +1,4 @@
 // The inner loops of linear algebra for complex numbers: the same code on all machines.
-#include <algorithm>
 
 #include <vt/detail/small_vec.hpp>
 

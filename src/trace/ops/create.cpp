@@ -2,7 +2,6 @@
 // and reshape of Tensor.
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

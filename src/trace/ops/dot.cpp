@@ -1,6 +1,5 @@
 // Contractions: dot_general, matmul and the other products of two operands.
 #include <algorithm>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -2,7 +2,6 @@
 // index_update and its kin, scatter_nd.
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>

@@ -1,6 +1,5 @@
 // Functions that networks are made of: softmax, activations, normalisations, losses. All take their
 // statistics in at least f32.
-#include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/special.hpp>

@@ -1,7 +1,5 @@
 // Functions on the order of elements: sort, argsort, lexsort, top_k, partition, unique.
 #include <algorithm>
-#include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

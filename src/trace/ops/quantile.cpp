@@ -1,7 +1,6 @@
 // Order statistics: quantile, percentile, median, and those that pass NaN by.
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>

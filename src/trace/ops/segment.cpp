@@ -2,7 +2,6 @@
 // bucketize, interp.
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -1,7 +1,6 @@
 // Several indices at once: x(i, j, …), vt::at(x, i, j).set(v) and its like, put_along_axis.
 #include <cstdlib>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>

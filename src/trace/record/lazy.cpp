@@ -311,6 +311,17 @@ void evaluate(std::span<const Tensor> wanted, CallSite where, const char* functi
   refuse_inside(graph, batch.inputs, values, where);
 }
 
+std::uint32_t depth_of_lazy(std::span<const Tensor> operands, CallSite where) {
+  // A loop that never looks at its values must not pile up memory.
+  constexpr std::uint32_t deepest = 4096;
+  std::uint32_t depth = 0;
+  for (const Tensor& t : operands)
+    if (lazy_run::pending(node_of(t))) depth = std::max(depth, node_of(t)->depth);
+  if (depth < deepest) return depth + 1;
+  evaluate(operands, where);
+  return 1;
+}
+
 void evaluate_leaves(std::span<const Tensor> leaves, CallSite where) {
   std::vector<Tensor> there;
   for (const Tensor& t : leaves)

@@ -1,7 +1,6 @@
 // FunctionCache: records named functions, once per signature; recursive ones as often as it takes
 // to find their result types.
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <memory>
 

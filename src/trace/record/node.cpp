@@ -68,10 +68,6 @@ void Params::operator delete(void* memory, std::size_t bytes) noexcept {
 
 namespace node_emit {
 
-// A chain of lazy ops this long is run, so that a loop that never looks at its values does not pile
-// up memory.
-constexpr std::uint32_t deepest_lazy_chain = 4096;
-
 [[noreturn]] void empty_operand(Op op, std::size_t i, CallSite where) {
   fail(ErrorKind::value,
        "vt::" + std::string(name_of(op)) + ": operand " + std::to_string(i) + " is an empty Tensor",
@@ -153,20 +149,12 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
     }
   } else {
     n->inputs.append(operands.begin(), operands.end());
-    std::uint32_t depth = 0;
-    for (const Tensor& t : operands)
-      depth = std::max(depth,
-                       node_of(t)->ready.load(std::memory_order_acquire) ? 0 : node_of(t)->depth);
-    n->depth = depth + 1;
-    if (n->depth > node_emit::deepest_lazy_chain) {
-      // Run what is below, not this op: an error in it must not leave the new op half made.
-      try {
-        evaluate(operands, where);
-      } catch (...) {
-        release(n);
-        throw;
-      }
-      n->depth = 1;
+    // An error in what is below must not leave the new op half made.
+    try {
+      n->depth = depth_of_lazy(operands, where);
+    } catch (...) {
+      release(n);
+      throw;
     }
   }
   return n;

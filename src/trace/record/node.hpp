@@ -4,9 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 
 #include <vt/detail/function.hpp>
 #include <vt/detail/small_vec.hpp>
@@ -125,6 +123,8 @@ BufferRef value_of(const Tensor&, CallSite, const char* function = nullptr);
 /// Gives away the value, which has been evaluated, to the function of that line: whoever asks for
 /// it later gets an Error(value).
 void donate(const Tensor&, CallSite to);
+/// How many lazy ops in a row an op on these operands would end. A long chain is run first.
+std::uint32_t depth_of_lazy(std::span<const Tensor> operands, CallSite);
 /// Evaluates all of them in one go.
 void evaluate(std::span<const Tensor>, CallSite, const char* function = nullptr);
 /// Is the value a constant known now, without running anything?

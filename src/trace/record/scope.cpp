@@ -13,36 +13,14 @@
 #include "../base/stack.hpp"
 #include "../base/timeline.hpp"
 #include "../base/warnings.hpp"
+#include "../ir/sub_graph.hpp"
 #include "recursion.hpp"
 #include "thread_state.hpp"
 
 namespace vt::detail {
 
-namespace rounding_of_thread {
-
-// Start-up code of a program linked with -ffast-math sets this for all its threads; the compiled
-// code and the interpreter run under it, as the processor does.
-bool flushes_subnormals() {
-#if defined(__x86_64__)
-  return (__builtin_ia32_stmxcsr() & 0x8040u) != 0;  // flush to zero, denormals are zero
-#elif defined(__aarch64__) && defined(__GNUC__)
-  std::uint64_t control = 0;
-  __asm__("mrs %0, fpcr" : "=r"(control));
-  return (control & (std::uint64_t{1} << 24)) != 0;
-#else
-  return false;
-#endif
-}
-
-}  // namespace rounding_of_thread
-
 ThreadState& make_thread_state() {
-  if (rounding_of_thread::flushes_subnormals())
-    warn_once(
-        "a thread that uses vt flushes subnormal numbers to zero (a program linked with "
-        "-ffast-math or "
-        "-Ofast does so from its start): results below the least normal number become 0; link "
-        "without it");
+  warn_of_flushed_subnormals();
   // Ops may run after the thread's own objects have gone, in the destructors of the process's; such
   // a state is never freed.
   struct End {
@@ -369,27 +347,11 @@ std::vector<Tensor> share_captures(std::span<Recorded* const> parts) {
 }
 
 void close_values(Recorded& r) {
-  GraphBody& g = r.graph;
-  const std::size_t own = g.inputs.size() - r.captured.size();
-  const Vec<Var> inputs(g.inputs.begin() + static_cast<std::ptrdiff_t>(own), g.inputs.end());
   const std::vector<Tensor> captured = std::exchange(r.captured, {});
-  RecycledVec<Equation> equations;
-  g.inputs.resize(own);
-  for (std::size_t k = 0; k < captured.size(); ++k) {
-    if (is_tracer(captured[k])) {
-      g.inputs.push_back(inputs[k]);
-      r.captured.push_back(captured[k]);
-      continue;
-    }
-    Equation& e = equations.emplace_back();
-    e.op = Op::constant;
-    e.params = make_params(ConstantParams{value_of(captured[k], {}),
-                                          Aval(g.aval(inputs[k]).dtype, g.aval(inputs[k]).shape)});
-    e.outputs.push_back(inputs[k]);
-  }
-  if (equations.empty()) return;
-  for (Equation& e : g.equations) equations.push_back(std::move(e));
-  g.equations = std::move(equations);
+  for (std::size_t k : bind_inputs(r.graph, captured.size(), [&](std::size_t i) {
+         return is_tracer(captured[i]) ? BufferRef() : value_of(captured[i], {});
+       }))
+    r.captured.push_back(captured[k]);
 }
 
 GraphBody closed(Recorded&& r) {

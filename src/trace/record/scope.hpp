@@ -2,7 +2,6 @@
 // which turns a function into a Graph.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 // further out. So Graphs are pure, and all rules hold for them as they are.
 #pragma once
 
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <limits>
-#include <mutex>
 #include <vector>
 
 #include <vt/detail/small_vec.hpp>

@@ -1,6 +1,5 @@
 // Constant folding: equations whose operands are all known and small are run by the interpreter
 // once and for all.
-#include <algorithm>
 #include <cstring>
 
 #include <vt/detail/small_vec.hpp>

@@ -23,21 +23,11 @@ ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Va
                                Vec<bool> wanted)
     : pass_(pass), equation_(e), op_(e.op), where_(e.where) {
   for (GraphRef& body : bodies_of(e.params)) bodies_.push_back({std::move(body), nullptr, {}});
-  std::size_t sequences = 0;
-  Lanes lanes;
-  if (op_ == Op::cond) {
-    lanes = e.as<CondParams>().lanes;
-  } else if (op_ == Op::while_) {
-    lanes = e.as<WhileParams>().lanes;
-    carries_ = e.as<WhileParams>().carries;
-  } else if (op_ == Op::scan) {
-    const auto& p = e.as<ScanParams>();
-    carries_ = static_cast<std::size_t>(p.carries);
-    sequences = static_cast<std::size_t>(p.sequences);
-    length_ = p.length;
-  }
-  lanes_ = lanes.count;
-  const auto is_mapped = [&](std::size_t i) { return lanes && lanes.mapped[i]; };
+  carries_ = carries_of(e);
+  if (op_ == Op::scan) length_ = e.as<ScanParams>().length;
+  const Lanes* const lanes = lanes_of(e);
+  if (lanes) lanes_ = lanes->count;
+  const auto is_mapped = [&](std::size_t i) { return lanes && lanes->mapped[i]; };
   std::size_t first = 0;
   if (op_ == Op::cond) {
     index_ = inputs[0];
@@ -46,9 +36,9 @@ ControlRewrite::ControlRewrite(Pass& pass, const Equation& e, std::span<const Va
   }
   for (std::size_t i = first; i < inputs.size(); ++i) {
     const std::size_t k = i - first;
-    const Role role = k < carries_               ? Role::carry
-                      : k < carries_ + sequences ? Role::sequence
-                                                 : Role::rest;
+    const Role role = k < carries_                     ? Role::carry
+                      : k < carries_ + sequences_of(e) ? Role::sequence
+                                                       : Role::rest;
     operands_.push_back({role, inputs[i], is_mapped(i), {}});
   }
   for (bool w : wanted) results_.push_back({w, {}});

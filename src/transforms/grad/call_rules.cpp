@@ -39,10 +39,6 @@ inline std::vector<Tensor> placed(const CallResults& results, const Vec<int>& pl
   for (int i : places) all.push_back(i < 0 ? Tensor() : results[i]);
   return all;
 }
-inline void add_defined(Borrowed& to, std::span<const Tensor> tensors) {
-  for (const Tensor& t : tensors)
-    if (t.defined()) to.add(t);
-}
 /// Tensors of which those with flags are `given`, in order.
 inline std::vector<Tensor> restored(const Flags& flags, std::span<const Tensor> given) {
   std::vector<Tensor> all;

@@ -1,7 +1,6 @@
 // The jvp walk over a Graph; its rules are in rules/.
 #include "jvp.hpp"
 
-#include <string>
 #include <utility>
 
 #include "../../trace/base/timeline.hpp"

@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <tuple>
 #include <utility>
 

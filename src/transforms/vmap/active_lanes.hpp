@@ -2,8 +2,6 @@
 // take, and where lanes meet, the others bring what changes nothing.
 #pragma once
 
-#include <memory>
-
 #include "batch.hpp"
 
 namespace vt::detail {

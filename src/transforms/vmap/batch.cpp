@@ -194,38 +194,6 @@ void cannot_vectorize(const BatchCall& c, const std::string& name, const std::st
   warn_once("vt::vmap: " + name + " runs once per lane: " + why + at(c.where()));
 }
 
-BatchedList lane_loop(const BatchCall& c) {
-  cannot_vectorize(c, describe(c.equation.op, c.equation.params),
-                   "it has no batch rule for these operands");
-  Vec<std::vector<Tensor>> per_result(c.equation.outputs.size());
-  std::vector<Tensor> operands(c.operands.size());
-  for (std::int64_t lane = 0; lane < c.lanes; ++lane) {
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Batched& x = c.operands[i];
-      if (!x.axis) {
-        operands[i] = x.value;
-        continue;
-      }
-      const Shape& shape = x.value.shape();
-      SliceParams p{Shape::filled(shape.size(), 0), shape, Shape::filled(shape.size(), 1)};
-      p.start[*x.axis] = lane;
-      p.limit[*x.axis] = lane + 1;
-      const Tensor one = emit(Op::slice, make_params(std::move(p)), {x.value}, c.where());
-      operands[i] =
-          emit(Op::reshape, make_params(ShapeParams{c.operand_aval(i).shape}), {one}, c.where());
-    }
-    const auto results = emit_all(c.equation.op, c.equation.params, operands, c.where());
-    for (std::size_t k = 0; k < results.size(); ++k)
-      per_result[k].push_back(
-          emit(Op::reshape, make_params(ShapeParams{lanes::inserted(results[k].shape(), 0, 1)}),
-               {results[k]}, c.where()));
-  }
-  BatchedList results;
-  for (const auto& parts : per_result)
-    results.push_back({emit(Op::concatenate, make_params(AxisParams{0}), parts, c.where()), 0});
-  return results;
-}
-
 }  // namespace batch_rules
 
 }  // namespace vt::detail

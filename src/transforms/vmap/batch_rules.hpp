@@ -93,9 +93,6 @@ BatchedList callback(const BatchCall&);
 /// Tells in vt::warnings() that an equation, called `name` there, runs once per lane, or throws
 /// where the user does not want that.
 void cannot_vectorize(const BatchCall&, const std::string& name, const std::string& why);
-/// The refusal: no rule for this op or these operands, so one equation per lane. vt::warnings()
-/// tells of it.
-BatchedList lane_loop(const BatchCall&);
 
 constexpr std::optional<BatchRule> rule_of_family(const OpInfo& op) {
   switch (op.family) {

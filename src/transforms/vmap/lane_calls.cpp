@@ -1,8 +1,6 @@
 // Which equations of a function become lane calls under vmap.
 #include "lane_calls.hpp"
 
-#include <memory>
-
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"

@@ -11,7 +11,7 @@
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/effects.hpp"
-#include "../../trace/record/blocks.hpp"
+#include "../../trace/record/memory_limit.hpp"
 #include "../../trace/record/named_axes.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/state.hpp"

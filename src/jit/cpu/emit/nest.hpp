@@ -14,12 +14,6 @@
 
 namespace vt::detail::cpu {
 
-/// A kernel: buffers in the nest's order, then the run-time numbers (the runtime loops' extents in
-/// loop order, the nest's scalar arguments, IrBuilder::numbers()), then the range of the parallel
-/// loop (ignored without one).
-using NestFunction = void(void* const* buffers, const std::int64_t* arguments, std::int64_t begin,
-                          std::int64_t end);
-
 /// What the vector accesses of a kernel are, for the counters.
 struct AccessCounts {
   int contiguous = 0, strided = 0, gathers = 0, scalarised = 0;

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/dependence.hpp"
-#include "../../regions/small_arrays.hpp"
+#include "../../regions/register_lowering.hpp"
 #include "register_kernel.hpp"
 
 #if VT_HAS_LLVM_HEADERS

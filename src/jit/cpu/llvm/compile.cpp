@@ -369,11 +369,6 @@ Code::~Code() {
   else s.free.push_back(library_);
 }
 
-std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names,
-                                       const CompileOptions& options) {
-  return std::make_shared<Code>(compile_object(builder, options), names);
-}
-
 }  // namespace vt::detail::cpu
 
 #endif  // VT_HAS_LLVM_HEADERS

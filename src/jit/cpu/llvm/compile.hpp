@@ -88,10 +88,6 @@ class Code {
   mutable std::shared_ptr<const Code> better_;
 };
 
-/// compile_object and Code in one: for tests and for code that is never cached.
-std::shared_ptr<Code> compile_and_load(IrBuilder& builder, std::span<const std::string> names,
-                                       const CompileOptions& options = {});
-
 /// A C function that generated code may call by name.
 struct RuntimeSymbol {
   const char* name;

@@ -248,31 +248,15 @@ Value IrBuilder::call_helper(const std::string& name, DType result, int simd_lan
       result, simd_lanes);
 }
 
-LLVMValueRef IrBuilder::declare_runtime(const char* symbol, LLVMTypeRef result,
-                                        const Vec<Value>& args, LLVMTypeRef* type) {
+void IrBuilder::call_runtime(const char* symbol, const Vec<Value>& args) {
   Vec<LLVMTypeRef> types;
-  for (const Value& a : args) types.push_back(type_of(a));
-  *type = llvm_.FunctionType(result, types.data(), static_cast<unsigned>(types.size()), 0);
+  Vec<LLVMValueRef> refs;
+  for (const Value& a : args) types.push_back(type_of(a)), refs.push_back(a.ref);
+  const auto count = static_cast<unsigned>(args.size());
+  LLVMTypeRef type = llvm_.FunctionType(llvm_.VoidTypeInContext(context_), types.data(), count, 0);
   LLVMValueRef f = llvm_.GetNamedFunction(module_, symbol);
-  return f ? f : llvm_.AddFunction(module_, symbol, *type);
-}
-
-Value IrBuilder::call_runtime(const char* symbol, DType result, const Vec<Value>& args) {
-  LLVMTypeRef type = nullptr;
-  LLVMValueRef f = declare_runtime(symbol, register_type(result), args, &type);
-  Vec<LLVMValueRef> refs;
-  for (const Value& a : args) refs.push_back(a.ref);
-  return wrap(
-      llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), ""),
-      result, 1);
-}
-
-void IrBuilder::call_runtime_void(const char* symbol, const Vec<Value>& args) {
-  LLVMTypeRef type = nullptr;
-  LLVMValueRef f = declare_runtime(symbol, llvm_.VoidTypeInContext(context_), args, &type);
-  Vec<LLVMValueRef> refs;
-  for (const Value& a : args) refs.push_back(a.ref);
-  llvm_.BuildCall2(builder_, type, f, refs.data(), static_cast<unsigned>(refs.size()), "");
+  if (!f) f = llvm_.AddFunction(module_, symbol, type);
+  llvm_.BuildCall2(builder_, type, f, refs.data(), count, "");
 }
 
 LLVMValueRef IrBuilder::intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,

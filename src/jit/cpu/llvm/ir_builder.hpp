@@ -124,9 +124,8 @@ class IrBuilder {
                     FunctionRef<Value(const Vec<Value>&)> body);
   /// Calls a C function of the process by absolute symbol; it must be in the list of compile.cpp.
   /// Scalars only.
-  Value call_runtime(const char* symbol, DType result, const Vec<Value>& args);
   /// The same, returning nothing.
-  void call_runtime_void(const char* symbol, const Vec<Value>& args);
+  void call_runtime(const char* symbol, const Vec<Value>& args);
 
   // ---- functions that call themselves (ir_local.cpp) --------------------------------------------
   /// A private function of this module, which may be called before it is defined. It takes and
@@ -242,7 +241,6 @@ class IrBuilder {
   /// Read-only array in the module, of the elements' bits; one per `name`.
   Value constant_array(const std::string& name, DType d, std::span<const std::uint64_t> bits);
   void copy_bytes(Value to, Value from, Value bytes);
-  void zero_bytes(Value to, Value bytes);
 
   // ---- arithmetic (ir_arith.cpp); operands of equal dtype and SIMD lanes ------------------------
   Value add(Value a, Value b);
@@ -317,7 +315,6 @@ class IrBuilder {
   LLVMTypeRef register_type(DType d, int simd_lanes = 1);  ///< bool i1; f16, bf16 float
   LLVMTypeRef memory_type(DType d, int simd_lanes = 1);    ///< bool i8; f16, bf16 i16
   LLVMTypeRef int_type(int bits, int simd_lanes = 1);
-  LLVMTypeRef pointer_type() const { return pointer_type_; }
 
   /// Calls the intrinsic `name` overloaded on `overloads`. For what the builder does not wrap.
   LLVMValueRef intrinsic(const char* name, std::initializer_list<LLVMTypeRef> overloads,
@@ -328,7 +325,6 @@ class IrBuilder {
   }
 
  private:
-  friend struct IrFaults;
   [[noreturn]] void fault(const char* operation, Value a, Value b) const;
   void expect_same(const char* operation, Value a, Value b) const;
   void expect_type(const char* operation, const Value& type, const Value& x) const;
@@ -340,8 +336,6 @@ class IrBuilder {
     return simd_lanes == 1 ? element : llvm_.VectorType(element, static_cast<unsigned>(simd_lanes));
   }
   LLVMValueRef repeat_constant(LLVMValueRef scalar, int simd_lanes);
-  LLVMValueRef declare_runtime(const char* symbol, LLVMTypeRef result, const Vec<Value>& args,
-                               LLVMTypeRef* type);
   LLVMValueRef mark_access(LLVMValueRef instruction, int buffer);
   void mark_unchanging(LLVMValueRef load);
   Value from_memory(LLVMValueRef raw, DType d, int simd_lanes);

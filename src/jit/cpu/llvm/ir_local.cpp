@@ -77,7 +77,7 @@ void IrBuilder::leave_if(Value condition, const char* symbol, const Vec<Value>& 
   LLVMBasicBlockRef leave = block("leave"), stay = block("stay");
   llvm_.BuildCondBr(builder_, condition.ref, leave, stay);
   llvm_.PositionBuilderAtEnd(builder_, leave);
-  call_runtime_void(symbol, args);
+  call_runtime(symbol, args);
   llvm_.BuildUnreachable(builder_);
   llvm_.PositionBuilderAtEnd(builder_, stay);
 }

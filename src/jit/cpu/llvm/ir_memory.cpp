@@ -326,10 +326,6 @@ void IrBuilder::copy_bytes(Value to, Value from, Value bytes) {
   llvm_.BuildMemCpy(builder_, to.ref, 1, from.ref, 1, bytes.ref);
 }
 
-void IrBuilder::zero_bytes(Value to, Value bytes) {
-  llvm_.BuildMemSet(builder_, to.ref, llvm_.ConstNull(int_type(8)), bytes.ref, 1);
-}
-
 }  // namespace vt::detail::cpu
 
 #endif  // VT_HAS_LLVM_HEADERS

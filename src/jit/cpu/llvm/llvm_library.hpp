@@ -84,7 +84,7 @@ namespace vt::detail::cpu {
   X(BuildUIToFP) X(BuildFPToSI) X(BuildFPToUI) X(BuildBitCast)                                     \
   /* vectors and memory */                                                                         \
   X(BuildExtractElement) X(BuildInsertElement) X(BuildShuffleVector) X(BuildLoad2) X(BuildStore)   \
-  X(BuildGEP2) X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy) X(BuildMemSet)     \
+  X(BuildGEP2) X(BuildInBoundsGEP2) X(BuildAlloca) X(BuildCall2) X(BuildMemCpy)                   \
   X(MDStringInContext2) X(MDNodeInContext2) X(MetadataAsValue) X(SetMetadata)                      \
   X(GetMDKindIDInContext) X(ValueAsMetadata) X(BuildFence)                                         \
   /* lines */                                                                                      \

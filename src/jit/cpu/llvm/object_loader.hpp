@@ -3,7 +3,6 @@
 // loading takes longer than anything else at the start.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>

@@ -1,7 +1,6 @@
 // Owns what perf and gdb get to know about loaded code: perf's map file, and gdb's list of objects.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

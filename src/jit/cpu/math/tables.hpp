@@ -2,8 +2,6 @@
 // says what each fits.
 #pragma once
 
-#include <cstdint>
-
 // clang-format off
 namespace vt::detail::cpu::math_tables {
 

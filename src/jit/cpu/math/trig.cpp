@@ -103,7 +103,7 @@ V large(V x, Which which) {
                            (d == DType::f32 ? "f" : "");
   const Value array = b.stack_array(d, simd_lanes);
   b.store(array, x.v);
-  b.call_runtime_void(name.c_str(), {array, b.index(simd_lanes)});
+  b.call_runtime(name.c_str(), {array, b.index(simd_lanes)});
   return {&b, b.load(array, d, simd_lanes)};
 }
 

@@ -2,7 +2,6 @@
 // polynomials and bit tricks.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>

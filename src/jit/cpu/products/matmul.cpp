@@ -3,11 +3,9 @@
 #include "matmul.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "../../../trace/base/buffer.hpp"
 #include "../../services/threads.hpp"

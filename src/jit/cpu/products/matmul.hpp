@@ -2,9 +2,7 @@
 // threads.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "../../fusion/matmul_spec.hpp"
 

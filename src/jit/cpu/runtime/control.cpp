@@ -2,7 +2,6 @@
 #include "control.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -47,8 +46,7 @@ ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool regio
     bodies_.push_back(std::make_unique<Body>());
     bodies_.back()->graph = body;
   }
-  if (e.op == Op::while_) carries_ = e.as<WhileParams>().carries;
-  if (e.op == Op::scan) carries_ = e.as<ScanParams>().carries;
+  carries_ = carries_of(e);
   form_ = in_register_form();
   if (!form_) return;
   form_->known = known_integers(graph(), plan.fusion.maker, e);

@@ -1,11 +1,11 @@
 // ControlStep's lanes: equations in which each lane has a predicate of its own. Lanes that go the
 // same way are gathered and run as one batch.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 
 #include "../../../trace/ir/effects.hpp"
-#include "../../../trace/record/batching.hpp"
 #include "../../../trace/record/lane_scope.hpp"
 #include "../../services/control_memory.hpp"
 #include "control.hpp"
@@ -13,6 +13,25 @@
 #include "program.hpp"
 
 namespace vt::detail {
+
+namespace lane_queues {
+
+// An iteration of a group should be some microseconds of work: more lanes side by side make no
+// product faster, and leave more places empty at the end.
+constexpr std::int64_t work_of_group = 1 << 19;
+constexpr std::int64_t least_places = 8;
+// Lanes that one place runs, one after the other: few places are empty then while the last lanes of
+// a queue run.
+constexpr std::int64_t lanes_of_place = 4;
+
+/// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all
+/// lanes.
+std::int64_t group_size(std::int64_t live, std::int64_t lanes) {
+  return std::min(lanes,
+                  static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(live))));
+}
+
+}  // namespace lane_queues
 
 // Lane after lane, as effects must happen: for each lane that goes there once, and in the order of
 // a loop over them.
@@ -54,7 +73,7 @@ Vec<BufferRef> ControlStep::run_lane_cond(std::span<const BufferRef> operands) c
     const Vec<std::int64_t>& own = takes[b];
     if (own.empty()) continue;
     const auto count = static_cast<std::int64_t>(own.size()),
-               size = control_memory::group_size(count, lanes);
+               size = lane_queues::group_size(count, lanes);
     const bool all = count == lanes;
     Buffers inputs(operands.begin() + 1, operands.end());
     for (std::size_t i = 0; i < inputs.size() && !all; ++i) {
@@ -76,18 +95,6 @@ Vec<BufferRef> ControlStep::run_lane_cond(std::span<const BufferRef> operands) c
   }
   return results;
 }
-
-namespace lane_queues {
-
-// An iteration of a group should be some microseconds of work: more lanes side by side make no
-// product faster, and leave more places empty at the end.
-constexpr std::int64_t work_of_group = 1 << 19;
-constexpr std::int64_t least_places = 8;
-// Lanes that one place runs, one after the other: few places are empty then while the last lanes of
-// a queue run.
-constexpr std::int64_t lanes_of_place = 4;
-
-}  // namespace lane_queues
 
 // How many lanes run side by side, and in how many queues; chosen from the body alone, so that
 // results do not depend on the number of threads.
@@ -222,7 +229,7 @@ void ControlStep::run_queue(const LaneQueue& queue, Buffers& values, Buffers& re
     if (begun) continue;  // it may stop before its first iteration
     if (running.empty()) return;
     const auto live = static_cast<std::int64_t>(running.size()),
-               smaller = control_memory::group_size(live, size);
+               smaller = lane_queues::group_size(live, size);
     if (smaller == size) {
       // The places of those that stopped are few: only they are written.
       for (std::size_t i = 0; i < values.size() && !stopped.empty(); ++i) {

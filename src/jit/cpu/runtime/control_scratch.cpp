@@ -40,8 +40,7 @@ std::int64_t ControlStep::scratch(const RunMemory& use) const {
 std::int64_t ControlStep::scratch_of_iterations(const Vec<bool>& owned) const {
   const bool scan = equation().op == Op::scan;
   const Program& body = program(scan ? 0 : 1);
-  const std::size_t same_from =
-      carries_ + (scan ? static_cast<std::size_t>(equation().as<ScanParams>().sequences) : 0);
+  const std::size_t same_from = carries_ + sequences_of(equation());
   const auto& over = body.overwritten();
   std::int64_t bytes = 0;
   if (body.plain()) {
@@ -63,8 +62,7 @@ std::int64_t ControlStep::scratch_of_iterations(const Vec<bool>& owned) const {
 // All parts at a time that there are threads for; each has states of its own.
 std::int64_t ControlStep::scratch_of_parts() const {
   const GraphBody& graph = *bodies_[0]->graph;
-  const std::size_t same_from =
-      carries_ + static_cast<std::size_t>(equation().as<ScanParams>().sequences);
+  const std::size_t same_from = carries_ + sequences_of(equation());
   const std::int64_t fewest = cut_.rows / cut_.parts;
   std::int64_t packed = 0, part = 0;
   for (std::int64_t rows : {fewest, fewest + 1}) {

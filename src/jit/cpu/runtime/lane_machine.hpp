@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "../../../trace/base/locks.hpp"

@@ -2,8 +2,6 @@
 // plain programs, all memory is taken before the first iteration.
 #pragma once
 
-#include <span>
-
 #include <vt/detail/small_vec.hpp>
 
 #include "program.hpp"

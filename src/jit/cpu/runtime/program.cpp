@@ -2,8 +2,6 @@
 // them.
 #include "program.hpp"
 
-#include <memory>
-
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "../../../trace/base/locks.hpp"

@@ -135,8 +135,7 @@ Vec<BufferRef> BufferStep::taken(ProgramRun& run) const {
                                                      : run.inputs[s.index]);
     else if (s.kind == BufferPlan::Slot::Kind::produced)
       operands.push_back(own_now ? std::move(run.produced[v]) : run.produced[v]);
-    else
-      operands.push_back(borrow_memory(run.pointers[v], bytes_of(o)));
+    else operands.push_back(borrow_memory(run.pointers[v], bytes_of(o)));
   }
   return operands;
 }

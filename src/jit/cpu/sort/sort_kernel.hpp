@@ -1,7 +1,6 @@
 // Sorting rows in host memory: the step of a program for a sort equation.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "../../fusion/sort_spec.hpp"

@@ -2,7 +2,6 @@
 // and from the host.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "../../../trace/base/buffer.hpp"

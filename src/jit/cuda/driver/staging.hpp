@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 
 #include <vt/detail/small_vec.hpp>
 

@@ -2,7 +2,6 @@
 // the order of sums follows from shapes alone.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace vt::detail::cuda {

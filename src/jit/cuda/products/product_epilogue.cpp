@@ -1,8 +1,6 @@
 // Epilogues of products: element-wise kernels that run inside the product's own kernel.
 #include "product_epilogue.hpp"
 
-#include <algorithm>
-
 #include <vt/detail/loops.hpp>
 #include <vt/detail/message.hpp>
 

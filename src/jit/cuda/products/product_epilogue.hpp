@@ -2,7 +2,7 @@
 // product's own kernel.
 #pragma once
 
-#include "../../fusion/fused_step.hpp"
+#include "../../nest/loop_nest.hpp"
 #include "product_source.hpp"
 
 namespace vt::detail::cuda {

@@ -110,10 +110,7 @@ Vec<BufferRef> DeviceControl::run_in_one_kernel(std::span<const BufferRef> opera
 // Large carries are updated where the results lie.
 bool DeviceControl::carried_in_memory(std::size_t result) const {
   const GraphBody& body = *bodies_of(equation_.params).back();
-  const int carries = equation_.op == Op::while_ ? equation_.as<WhileParams>().carries
-                      : equation_.op == Op::scan ? equation_.as<ScanParams>().carries
-                                                 : 0;
-  return result < static_cast<std::size_t>(carries) &&
+  return result < carries_of(equation_) &&
          body.aval(body.inputs[result]).elements() > most_in_registers_;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "../../../trace/base/hash_map.hpp"
 #include "../../../trace/base/locks.hpp"

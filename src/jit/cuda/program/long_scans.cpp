@@ -2,7 +2,6 @@
 #include "long_scans.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include <vt/detail/loops.hpp>
 #include <vt/detail/message.hpp>

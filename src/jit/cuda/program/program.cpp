@@ -2,7 +2,6 @@
 #include "program.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 
 #include <vt/detail/message.hpp>
@@ -11,16 +10,14 @@
 #include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
-#include "../../passes/lower_complex.hpp"
 #include "../../passes/pipeline.hpp"
 #include "../../regions/register_kernel.hpp"
-#include "../../report/dump.hpp"
 #include "../../services/counters.hpp"
 #include "../../services/executables.hpp"
 #include "../../services/threads.hpp"
 #include "../libraries/blas_library.hpp"
-#include "../source/device_ways.hpp"
 #include "../source/element_source.hpp"
+#include "../source/supported_ops.hpp"
 
 namespace vt::detail::cuda {
 

@@ -9,7 +9,6 @@
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/sort_spec.hpp"
 #include "../../services/counters.hpp"
-#include "../../services/executables.hpp"
 #include "../libraries/blas_library.hpp"
 #include "../libraries/fft_library.hpp"
 #include "../products/product_epilogue.hpp"

@@ -173,9 +173,7 @@ bool DeviceControl::list(ReplayList& l, std::span<const Place> operands,
   if (!l.may_have_conditions()) return false;
   l.has_conditions = true;
   Vec<Place> values, settled;
-  const std::size_t carries = equation_.op == Op::while_
-                                  ? static_cast<std::size_t>(equation_.as<WhileParams>().carries)
-                                  : 0;
+  const std::size_t carries = equation_.op == Op::while_ ? carries_of(equation_) : 0;
   for (std::size_t i = 0; i < results.size(); ++i)
     settled.push_back(l.settled(results[i], result_bytes(i)));
   // Carries live where the results will be, so that an iteration reads what the one before wrote.

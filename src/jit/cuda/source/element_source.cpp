@@ -6,7 +6,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "device_ways.hpp"
+#include "supported_ops.hpp"
 
 namespace vt::detail::cuda {
 

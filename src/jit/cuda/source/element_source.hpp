@@ -8,7 +8,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/graph.hpp"
-#include "device_ways.hpp"
+#include "supported_ops.hpp"
 
 namespace vt::detail::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "../../../trace/record/node.hpp"
 #include "../../regions/register_kernel.hpp"
-#include "../../regions/small_arrays.hpp"
+#include "../../regions/register_lowering.hpp"
 #include "element_source.hpp"
 #include "source_writer.hpp"
 

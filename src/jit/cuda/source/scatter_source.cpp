@@ -1,8 +1,6 @@
 // Kernels that combine sorted updates of the same element; see scatter.cpp.
 #include "nest_writer.hpp"
 
-#include <algorithm>
-
 #include <vt/detail/loops.hpp>
 #include <vt/detail/message.hpp>
 

@@ -1,6 +1,5 @@
 // Shape rules of cond, while, scan and batched calls: that the sub-graphs fit the operands, each
 // other and, where they loop, themselves.
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -1,5 +1,4 @@
 // Shape rules of the ops that move elements: reshape … rev, slices, gather and the scatters.
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -1,6 +1,5 @@
 // Shape rules of linear algebra (matrices in the last two axes, a batch in front) and of fft.
 #include <algorithm>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -1,6 +1,5 @@
 // Shape rules of dot_general and conv_general.
 #include <algorithm>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

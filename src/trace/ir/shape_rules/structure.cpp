@@ -1,5 +1,4 @@
 // Shape rules of the equations that own a sub-graph, of reduce, of collectives and of effects.
-#include <string>
 
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>

@@ -2,7 +2,6 @@
 // the table of all of them.
 #include "rules.hpp"
 
-#include <limits>
 #include <string>
 
 #include <vt/detail/message.hpp>

@@ -1,6 +1,5 @@
 // Shape rules of windows and of their sum.
 #include <algorithm>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -3,7 +3,6 @@
 #include <vt/linalg.hpp>
 
 #include <algorithm>
-#include <string>
 
 #include <vt/control.hpp>
 #include <vt/detail/message.hpp>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <string>
 
 #include <vt/detail/message.hpp>
 

@@ -2,7 +2,6 @@
 // exponential, chains of products.
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include <vt/control.hpp>
 #include <vt/detail/entry_points.hpp>

@@ -1,7 +1,6 @@
 // What the distributions share: a checked call of vt::random, and numbers made of the key's bits.
 #pragma once
 
-#include <limits>
 #include <string>
 
 #include <vt/detail/message.hpp>

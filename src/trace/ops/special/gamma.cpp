@@ -290,9 +290,18 @@ Tensor incomplete_gamma_by_a(Leaves operands, CallSite user) {
   return by_forward_mode(f, operands, user);
 }
 
-Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool upper) {
+/// f(operands, line) of two operands that are broadcast to one shape.
+template <class F>
+Tensor of_both(const char* name, Operand& a, Operand& x, const F& f) {
   const Composed composed(name, a, x);
   const CallSite where = user_line(a.where);
+  const Shape shape =
+      broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
+  const Tensor operands[] = {broadcast(a.tensor, shape, where), broadcast(x.tensor, shape, where)};
+  return composed(f(Leaves(operands), where));
+}
+
+Tensor incomplete_gamma_function(Leaves operands, CallSite where, bool upper) {
   const FlatFunction f = [upper, where](Leaves in) -> Tensors {
     return {incomplete_gamma(in[0], in[1], upper, where)};
   };
@@ -303,10 +312,7 @@ Tensor incomplete_gamma_function(const char* name, Operand& a, Operand& x, bool 
     const Tensor sign = formulas::where(valid, upper ? -1.0 : 1.0, nan);
     return sign * (i == 0 ? incomplete_gamma_by_a(in, where) : gamma_density_function(in, where));
   };
-  const Shape shape =
-      broadcast_shape(name, std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
-  const Tensor operands[] = {broadcast(a.tensor, shape, where), broadcast(x.tensor, shape, where)};
-  return composed(with_slopes(f, slope, operands, where));
+  return with_slopes(f, slope, operands, where);
 }
 
 // --- the exponential integrals -------------------------------------------------------------------
@@ -356,30 +362,23 @@ namespace vt {
 
 namespace parts_of_gamma = detail::incomplete;
 Tensor igamma(Operand a, Operand x) {
-  return parts_of_gamma::incomplete_gamma_function("igamma", a, x, false);
+  return parts_of_gamma::of_both(
+      "igamma", a, x, [](std::span<const Tensor> operands, CallSite where) {
+        return parts_of_gamma::incomplete_gamma_function(operands, where, false);
+      });
 }
 Tensor igammac(Operand a, Operand x) {
-  return parts_of_gamma::incomplete_gamma_function("igammac", a, x, true);
+  return parts_of_gamma::of_both(
+      "igammac", a, x, [](std::span<const Tensor> operands, CallSite where) {
+        return parts_of_gamma::incomplete_gamma_function(operands, where, true);
+      });
 }
-
 Tensor random_gamma_grad(Operand a, Operand x) {
-  const detail::elementwise::Composed composed("random_gamma_grad", a, x);
-  const CallSite where = detail::user_line(a.where);
-  const Shape shape = detail::broadcast_shape(
-      "random_gamma_grad", std::initializer_list<Tensor>{a.tensor, x.tensor}, where);
-  const Tensor operands[] = {detail::broadcast(a.tensor, shape, where),
-                             detail::broadcast(x.tensor, shape, where)};
-  return composed(parts_of_gamma::sample_slope_function(operands, where));
+  return parts_of_gamma::of_both("random_gamma_grad", a, x, parts_of_gamma::sample_slope_function);
 }
-
 Tensor special::expn(Operand n, Operand x) {
-  const detail::elementwise::Composed composed("special::expn", n, x);
-  const CallSite where = detail::user_line(n.where);
-  const Shape shape = detail::broadcast_shape(
-      "special::expn", std::initializer_list<Tensor>{n.tensor, x.tensor}, where);
-  const Tensor operands[] = {detail::broadcast(n.tensor, shape, where),
-                             detail::broadcast(x.tensor, shape, where)};
-  return composed(parts_of_gamma::exponential_integral_function(operands, where));
+  return parts_of_gamma::of_both("special::expn", n, x,
+                                 parts_of_gamma::exponential_integral_function);
 }
 
 }  // namespace vt

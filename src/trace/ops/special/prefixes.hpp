@@ -2,7 +2,6 @@
 // their rounding has lost, and what is left of Γ beside Stirling's powers.
 #pragma once
 
-#include <cmath>
 #include <limits>
 #include <utility>
 

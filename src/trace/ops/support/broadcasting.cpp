@@ -3,7 +3,6 @@
 #include "broadcasting.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include <vt/detail/message.hpp>

@@ -1,8 +1,6 @@
 // What the element-wise functions do to their operands: promotion of dtypes and broadcasting.
 #pragma once
 
-#include <string>
-
 #include <vt/detail/message.hpp>
 
 #include "operands.hpp"

@@ -261,20 +261,9 @@ ControlLinear linearize_cond(const Equation& e, std::span<const Tensor> x, const
   std::vector<Tensor> operands(x.begin(), x.end());
   operands.insert(operands.end(), captured.begin(), captured.end());
   const std::vector<Tensor> out = emitted(Op::cond, make_params(std::move(q)), operands, e.where);
-  ControlLinear c;
-  c.results.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(results));
-  c.call.name = "vt::cond";
-  c.call.residuals.push_back(x[0]);
-  for (std::size_t i : l->operands) c.call.residuals.push_back(x[i]);
-  c.call.residuals.insert(c.call.residuals.end(),
-                          out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
-  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) {
-    return push(*l, saved, ts);
-  };
-  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) {
-    return pull(*l, saved, cts);
-  };
-  return c;
+  std::vector<Tensor> own{x[0]};
+  for (std::size_t i : l->operands) own.push_back(x[i]);
+  return control_linear_of("vt::cond", l, std::move(own), out, results);
 }
 
 }  // namespace vt::detail::control_linear

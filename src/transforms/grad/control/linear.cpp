@@ -105,12 +105,7 @@ TangentForm with_tangents(const Equation& e, std::span<const Tensor> x, std::spa
   Dependence dependence = differentiable();
   const Vec<GraphRef> bodies = bodies_of(e.params);
   const std::size_t skip = e.op == Op::cond ? 1 : 0;  // the index goes to no body
-  std::size_t carries = 0, sequences = 0;
-  if (e.op == Op::while_) carries = static_cast<std::size_t>(e.as<WhileParams>().carries);
-  if (e.op == Op::scan) {
-    carries = static_cast<std::size_t>(e.as<ScanParams>().carries);
-    sequences = static_cast<std::size_t>(e.as<ScanParams>().sequences);
-  }
+  const std::size_t carries = carries_of(e), sequences = sequences_of(e);
   if (e.op != Op::cond) flags = dependence.loop_operands(e, std::move(flags));
   const Flags inner(flags.begin() + static_cast<std::ptrdiff_t>(skip), flags.end());
   const std::size_t inputs = inner.size();
@@ -525,19 +520,7 @@ ControlLinear linearize_scan(const Equation& e, std::span<const Tensor> x, const
   ScanParams q = p;
   q.body = shared(std::move(step.graph));
   std::vector<Tensor> out = emitted(Op::scan, make_params(std::move(q)), operands, e.where);
-  ControlLinear c;
-  c.results.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(results));
-  c.call.name = "vt::scan";
-  c.call.residuals.assign(x.begin(), x.end());
-  c.call.residuals.insert(c.call.residuals.end(),
-                          out.begin() + static_cast<std::ptrdiff_t>(results), out.end());
-  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) {
-    return push(*l, saved, ts);
-  };
-  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) {
-    return pull(*l, saved, cts);
-  };
-  return c;
+  return control_linear_of("vt::scan", l, {x.begin(), x.end()}, out, results);
 }
 
 }  // namespace vt::detail::control_linear

@@ -2,7 +2,9 @@
 // loops backwards.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <vt/detail/small_vec.hpp>
@@ -46,6 +48,26 @@ void forward(const Equation&, std::span<const Tensor> x, std::span<const Tensor>
 /// Emits the equation so that what its transpose needs is kept. `wanted`: which operands have a
 /// tangent.
 ControlLinear linearize(const Equation&, std::span<const Tensor> x, const Flags& wanted);
+
+/// Of an equation `name` whose outputs are `results` results, then residuals, which come behind
+/// `own` ones. `l`: what push and pull know.
+template <class L>
+ControlLinear control_linear_of(const char* name, std::shared_ptr<L> l, std::vector<Tensor> own,
+                                const std::vector<Tensor>& out, std::size_t results) {
+  const auto behind = out.begin() + static_cast<std::ptrdiff_t>(results);
+  ControlLinear c;
+  c.results.assign(out.begin(), behind);
+  c.call.name = name;
+  c.call.residuals = std::move(own);
+  c.call.residuals.insert(c.call.residuals.end(), behind, out.end());
+  c.call.push = [l](std::span<const Tensor> saved, std::span<const Tensor> ts) {
+    return push(*l, saved, ts);
+  };
+  c.call.pull = [l](std::span<const Tensor> saved, std::span<const Tensor> cts) {
+    return pull(*l, saved, cts);
+  };
+  return c;
+}
 
 // By op. control/cond.cpp
 ControlLinear linearize_cond(const Equation&, std::span<const Tensor> x, const Flags& wanted);

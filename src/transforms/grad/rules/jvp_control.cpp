@@ -1,7 +1,6 @@
 // The jvp and transpose rules of cond, while and scan.
 #include <vt/detail/small_vec.hpp>
 
-#include "../../../trace/ir/effects.hpp"
 #include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../control/linear.hpp"

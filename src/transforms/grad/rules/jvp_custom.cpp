@@ -1,11 +1,9 @@
 // jvp rules of functions with rules of their own (custom_jvp, custom_vjp) and of callbacks.
-#include <memory>
 #include <string>
 
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/ir/effects.hpp"
-#include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "../jvp.hpp"
 #include "../linear_call.hpp"

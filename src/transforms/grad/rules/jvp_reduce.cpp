@@ -1,5 +1,4 @@
 // jvp rules of reductions and of scans along an axis.
-#include <string>
 
 #include "../build.hpp"
 #include "../jvp.hpp"

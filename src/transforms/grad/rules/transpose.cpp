@@ -7,7 +7,6 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../build.hpp"
-#include "../call_rules.hpp"
 #include "../linear_call.hpp"
 
 namespace vt::detail {
@@ -90,6 +89,15 @@ inline void complex(const TransposeCall& c) {
 }
 inline void reduce_precision(const TransposeCall& c) {
   c.cotangents[0] = emit(Op::reduce_precision, c.equation.params, {c.ct()}, {});
+}
+
+inline void reduce_sum(const TransposeCall& c) {
+  c.cotangents[0] = unreduced(c.ct(), c.shape(0), c.as<AxesParams>().axes);
+}
+
+inline void cumsum(const TransposeCall& c) {
+  const auto& p = c.as<CumulativeParams>();
+  c.cotangents[0] = cumulate(Op::cumsum, c.ct(), p.axis, !p.reverse);
 }
 
 /// Of the sum of what all lanes make of it: psum and all_to_all are their own transposes.

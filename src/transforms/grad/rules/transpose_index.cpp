@@ -1,4 +1,4 @@
-// Transpose rules of ops that move or sum elements, and of Fourier transforms.
+// Transpose rules of ops that move elements, and of Fourier transforms.
 #include <algorithm>
 #include <utility>
 
@@ -10,15 +10,6 @@
 namespace vt::detail::transpose_rules {
 
 using namespace grad_build;
-
-void reduce_sum(const TransposeCall& c) {
-  c.cotangents[0] = unreduced(c.ct(), c.shape(0), c.as<AxesParams>().axes);
-}
-
-void cumsum(const TransposeCall& c) {
-  const auto& p = c.as<CumulativeParams>();
-  c.cotangents[0] = cumulate(Op::cumsum, c.ct(), p.axis, !p.reverse);
-}
 
 void reshape(const TransposeCall& c) { c.cotangents[0] = with_shape(c.ct(), c.shape(0)); }
 

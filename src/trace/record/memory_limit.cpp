@@ -1,5 +1,5 @@
 // vmap in blocks: how many lanes at a time a memory limit allows, and the blocks' results joined.
-#include "blocks.hpp"
+#include "memory_limit.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -18,16 +18,9 @@
 
 namespace vt::detail {
 
-/// How many operands of a loop are carried, and whether one is a sequence, whose rows its
-/// iterations take.
-inline std::size_t carries_of(const Equation& e) {
-  return e.op == Op::while_ ? static_cast<std::size_t>(e.as<WhileParams>().carries)
-         : e.op == Op::scan ? static_cast<std::size_t>(e.as<ScanParams>().carries)
-                            : 0;
-}
+/// Is it a sequence of a scan, whose rows its iterations take?
 inline bool is_sequence(const Equation& e, std::size_t operand) {
-  return e.op == Op::scan && operand >= carries_of(e) &&
-         operand < carries_of(e) + static_cast<std::size_t>(e.as<ScanParams>().sequences);
+  return operand >= carries_of(e) && operand < carries_of(e) + sequences_of(e);
 }
 
 /// A value: its elements in row-major order, or an array in memory, as the number of an emitter's

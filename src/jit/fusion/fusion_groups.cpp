@@ -6,6 +6,7 @@
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
+#include "matmul_spec.hpp"
 #include "sort_spec.hpp"
 
 #include <algorithm>
@@ -29,34 +30,6 @@ constexpr std::int64_t few_elements = 4;
 constexpr std::size_t many_parts = 16;
 // a part of this many is read by single elements rather than made whole, in vectors
 constexpr std::int64_t few_of = 4;
-
-// Inner products, one for each element of the result: reductions like others.
-bool is_inner_product(const GraphBody& graph, const Equation& e) {
-  if (e.op != Op::dot_general) return false;
-  const DotParams& p = e.as<DotParams>();
-  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
-  const int axes = static_cast<int>(p.lhs_batch.size() + p.lhs_contract.size());
-  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype &&
-         rhs.dtype == p.dtype && lhs.shape.rank() == axes && rhs.shape.rank() == axes &&
-         !p.lhs_batch.empty();
-}
-
-// Products of a matrix that no cache near a core holds and a vector: what counts is to read the
-// matrix once, at full speed, which is what a nest's reductions are made for; and what the matrix
-// is computed from is fused with it.
-bool streams_matrix(const GraphBody& graph, const Equation& e) {
-  constexpr std::int64_t worth_streaming = std::int64_t{2} << 20;  // bytes
-  if (e.op != Op::dot_general) return false;
-  const DType d = e.as<DotParams>().dtype;
-  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
-  if ((d != DType::f32 && d != DType::f64) || lhs.dtype != d || rhs.dtype != d) return false;
-  const std::int64_t results = graph.aval(e.outputs[0]).elements();
-  const auto beside = [&](const Aval& vector, const Aval& matrix) {
-    return matrix.elements() == vector.elements() * results &&
-           matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
-  };
-  return results > 0 && (beside(lhs, rhs) || beside(rhs, lhs));
-}
 
 }  // namespace fusion_costs
 
@@ -155,8 +128,7 @@ void FusionPlanner::classify() {
       if (list.empty() || list.back() != static_cast<int>(i)) list.push_back(static_cast<int>(i));
     }
     if (!can_fuse(graph_, e) || !has_code(e) ||
-        (e.op == Op::dot_general && options_.matrix_products &&
-         !fusion_costs::streams_matrix(graph_, e) && !fusion_costs::is_inner_product(graph_, e)))
+        (e.op == Op::dot_general && options_.matrix_products && !is_reduction_of_nest(graph_, e)))
       continue;
     const bool reduces =
         family_of(e.op) == Family::reduce || family_of(e.op) == Family::cumulative ||
@@ -238,7 +210,7 @@ bool FusionPlanner::is_stored_for(const Equation& e, bool is_reduction, std::siz
   if (cost > most_fused_weight) return true;
   switch (e.op) {
     case Op::dot_general:
-      if (cost > 2 && !fusion_costs::is_inner_product(graph_, e)) return true;
+      if (cost > 2 && !is_inner_product(graph_, e)) return true;
       break;
     case Op::gather:
       if (k == 0 && cost > 2 && !takes_parts(o)) return true;

@@ -60,6 +60,22 @@ View dense(std::int64_t batch, std::int64_t outer, std::int64_t inner) {
   return {{batch, outer * inner}, {outer, inner}, {inner, 1}};
 }
 
+// Products of a matrix that no cache near a core holds and a vector: what counts is to read the
+// matrix once, at full speed, which is what a nest's reductions are made for; and what the matrix
+// is computed from is fused with it.
+bool streams_matrix(const GraphBody& graph, const Equation& e) {
+  constexpr std::int64_t worth_streaming = std::int64_t{2} << 20;  // bytes
+  const DType d = e.as<DotParams>().dtype;
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  if ((d != DType::f32 && d != DType::f64) || lhs.dtype != d || rhs.dtype != d) return false;
+  const std::int64_t results = graph.aval(e.outputs[0]).elements();
+  const auto beside = [&](const Aval& vector, const Aval& matrix) {
+    return matrix.elements() == vector.elements() * results &&
+           matrix.elements() * static_cast<std::int64_t>(size_of(d)) >= worth_streaming;
+  };
+  return results > 0 && (beside(lhs, rhs) || beside(rhs, lhs));
+}
+
 }  // namespace matmul_plan
 
 void ProductKernel::run_rows(const void*, const void*, void*, std::int64_t, const RowsDone&,
@@ -115,6 +131,19 @@ MatmulPlan plan_matmul(const DotParams& p, const Aval& lhs, const Aval& rhs) {
   s.a_batch = a->batch.stride, s.a_row = a->outer.stride, s.a_column = a->inner.stride;
   s.b_batch = b->batch.stride, s.b_row = b->outer.stride, s.b_column = b->inner.stride;
   return plan;
+}
+
+bool is_inner_product(const GraphBody& graph, const Equation& e) {
+  const DotParams& p = e.as<DotParams>();
+  const Aval &lhs = graph.aval(e.inputs[0]), &rhs = graph.aval(e.inputs[1]);
+  const int axes = static_cast<int>(p.lhs_batch.size() + p.lhs_contract.size());
+  return (p.dtype == DType::f32 || p.dtype == DType::f64) && lhs.dtype == p.dtype &&
+         rhs.dtype == p.dtype && lhs.shape.rank() == axes && rhs.shape.rank() == axes &&
+         !p.lhs_batch.empty();
+}
+
+bool is_reduction_of_nest(const GraphBody& graph, const Equation& e) {
+  return matmul_plan::streams_matrix(graph, e) || is_inner_product(graph, e);
 }
 
 }  // namespace vt::detail

@@ -124,5 +124,10 @@ struct MatmulPlan {
   std::optional<Axes> lhs_permutation, rhs_permutation;
 };
 MatmulPlan plan_matmul(const DotParams&, const Aval& lhs, const Aval& rhs);
+/// Does this dot_general sum products of two arrays, element by element, for each result?
+bool is_inner_product(const GraphBody&, const Equation&);
+/// Is this dot_general better a reduction of a loop nest, fused with what is around it, than a
+/// matrix product?
+bool is_reduction_of_nest(const GraphBody&, const Equation&);
 
 }  // namespace vt::detail

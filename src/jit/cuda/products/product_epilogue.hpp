@@ -2,7 +2,7 @@
 // product's own kernel.
 #pragma once
 
-#include "../../nest/loop_nest.hpp"
+#include "../../fusion/fused_step.hpp"
 #include "product_source.hpp"
 
 namespace vt::detail::cuda {

@@ -9,19 +9,14 @@
 
 #include "../../../trace/ir/executable.hpp"
 #include "../../regions/lane_form.hpp"
-#include "../../regions/register_kernel.hpp"
 #include "../driver/device.hpp"
+#include "../source/register_source.hpp"
 #include "compile.hpp"
 #include "loop_kernel.hpp"
 #include "replay_list.hpp"
 
 namespace vt::detail::cuda {
 
-/// What a kernel of one thread for each lane may hold.
-const RegisterLimits& device_limits();
-/// The equation in the form of one kernel that keeps its values in registers, with a thread for
-/// each lane, if it can be compiled so.
-std::optional<LaneForm> form_in_registers(const GraphBody& alone);
 /// Can the device run it? Not what has effects. Lanes that decide for themselves with more than
 /// fits in registers are masked before (mask_lanes).
 bool runs_on_device(const GraphBody&, const Equation&);

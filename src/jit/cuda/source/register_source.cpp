@@ -12,6 +12,28 @@
 
 namespace vt::detail::cuda {
 
+// NVRTC's time grows with the square of straight-line code: 0.3 s for 2,000 machine instructions, 7
+// s for 10,000, of which each product and sum counts for one here and the multiply-adds of matrices
+// for two. Values of 96 elements lie in 255 registers with few of them spilled: none of f32
+// (Jacobians of six joints, chains of 9 × 9), 6 % of the instructions of f64. Elements that are
+// another value's, or known, take none.
+const RegisterLimits& device_limits() {
+  static constexpr RegisterLimits limits{.of_a_lane = 96,
+                                         .moved = 96,
+                                         .moved_without_loops = 288,
+                                         .instructions = 6000,
+                                         .instructions_of_many = 12000,
+                                         .short_row = 0,
+                                         .of_unset = 0,
+                                         .recursion = false,
+                                         .has_code = has_element_source};
+  return limits;
+}
+
+std::optional<LaneForm> form_in_registers(const GraphBody& alone) {
+  return register_form(alone, 0, device_limits());
+}
+
 namespace register_text {
 
 // Fewer lanes are a few warps for each multiprocessor at most: nothing then waits for memory's

@@ -510,7 +510,8 @@ void CallList::report(Report& report, int depth) const {
     ReportStep step;
     step.depth = depth + 1;
     if (s.kind == Step::Kind::segment) {
-      step.title = formatted("a Graph of {} equations", s.segment->equations.size());
+      step.title = formatted("a Graph of {} equation{}", s.segment->equations.size(),
+                             s.segment->equations.size() == 1 ? "" : "s");
       step.nest = to_text(*s.segment) + "\n";
     } else {
       const Equation& e = graph_.equations[s.equation];

@@ -45,8 +45,8 @@ bool is_chain(const FlowGraph& flow) {
 }
 
 /// What a lane takes more in queues than in groups each time it comes to a block, in nanoseconds,
-/// if `count` lanes share what a block costs once. docs/internals/control-flow.md has the
-/// measurements.
+/// if `count` lanes share what a block costs once. perf/results/2026-11-28-lane-choice-cpu.md
+/// has the measurements.
 double cost_of_queues(const FlowGraph& flow, std::int64_t count) {
   double values = 0, most_work = 0;
   const auto moves = [&](const FlowGraph::Place& p) {

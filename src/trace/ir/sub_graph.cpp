@@ -149,6 +149,13 @@ Vec<Var> copied(const GraphBody& function, std::span<const Var> operands, GraphB
   return copy.all(function.outputs);
 }
 
+GraphBody numbered_anew(const GraphBody& g) {
+  GraphBody all;
+  for (Var v : g.inputs) all.inputs.push_back(all.fresh(g.aval(v)));
+  all.outputs = copied(g, {all.inputs.begin(), all.inputs.size()}, all);
+  return all;
+}
+
 void Outline::add(const Equation& e) {
   for (Var v : e.inputs) {
     ++reads_[v];

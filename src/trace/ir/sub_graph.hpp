@@ -34,6 +34,9 @@ Vec<int> needed_reads_of(const GraphBody&);
 
 /// Drops equations that do not matter; values keep their numbers.
 void drop_unread(GraphBody&);
+/// The same Graph with values numbered anew, so that no number is left over: programs have a
+/// pointer for each.
+GraphBody numbered_anew(const GraphBody&);
 
 /// Equations in an order in which those of a stage that are `inside` have none from outside between
 /// them.

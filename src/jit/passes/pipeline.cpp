@@ -3,6 +3,7 @@
 
 #include <vt/detail/message.hpp>
 
+#include "../../trace/ir/sub_graph.hpp"
 #include "../fusion/chain_products.hpp"
 #include "../fusion/element_epilogue.hpp"
 #include "../fusion/epilogue.hpp"
@@ -78,7 +79,7 @@ constexpr Pass singles{
       w.graph = form_single_regions(std::move(w.graph), w.target.registers, w.target.frame, steps);
     }};
 constexpr Pass fusion{PassName::fuse, [](Work& w) {
-                        w.fusion = fuse(std::move(w.graph), w.target.fuse);
+                        w.fusion = fuse(numbered_anew(w.graph), w.target.fuse);
                         w.fused = true;
                       }};
 constexpr Pass rows{PassName::keep_rows_local, [](Work& w) { keep_rows_local(w.fusion); }};

@@ -66,7 +66,7 @@ class SingleRegions {
     const bool all_of_it = formed.size() == 1 && all_inside();
     if (!all_of_it && !saves_steps(formed, steps_of(graph_), steps_of(with))) return std::nullopt;
     drop_unread(with);
-    return numbered_anew(with);
+    return with;
   }
 
   /// All of it as regions, if no more than `share` of its elements are left to compute: the others
@@ -111,7 +111,7 @@ class SingleRegions {
     }
     if (!close()) return std::nullopt;
     drop_unread(with);
-    return numbered_anew(with);
+    return with;
   }
 
  private:

@@ -40,7 +40,8 @@ inline void expect_leaves(std::size_t got, std::size_t wanted, const char* what,
 /// entry per argument. The form rule(args…, tangents…) is taken as well. Rules may capture Tensors,
 /// also those of a function being transformed: derivatives do not flow into them, but the
 /// derivatives of the rule itself do. A rule with captures is called at least once while the
-/// function is recorded, and may be called more often.
+/// function is recorded, and may be called more often. f may capture Tensors too, but not one with
+/// respect to which it is being differentiated: that is an Error, as the rule has no tangent of it.
 template <class F, class Rule>
 [[nodiscard]] auto custom_jvp(F f, Rule rule, CallSite where = CallSite::here()) {
   return detail::transformed<F>([f = detail::Callable(std::move(f)),

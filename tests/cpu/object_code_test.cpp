@@ -126,7 +126,7 @@ TEST(ObjectLoader, SurvivesDamagedObjects) {
   b.begin_function("f", {Param::ptr(), Param::of(DType::i64)});
   b.call_runtime("vt_simd_sin", {b.arg(0), b.arg(1)});
   b.store(b.arg(0), b.mul(b.load(b.arg(0), vt::f64, 8), b.iota(vt::f64, 8)));
-  b.copy_bytes(b.arg(0), b.arg(1), b.arg(1));
+  b.copy_bytes(b.offset_bytes(b.arg(0), b.index(64)), b.arg(0), b.arg(1));
   b.end_function();
   const vt::Vec<char> good = vt::detail::cpu::compile_object(b);
   const auto resolve = [](std::string_view name) -> void* {

@@ -54,6 +54,7 @@ files may keep them)"
 #include <vt/print.hpp>
 #include <vt/random.hpp>
 #include <vt/shape.hpp>
+#include <vt/solution.hpp>
 #include <vt/solvers.hpp>
 #include <vt/special.hpp>
 #include <vt/tensor.hpp>

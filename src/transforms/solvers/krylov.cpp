@@ -2,7 +2,7 @@
 // and bicgstab.
 #include <vt/solvers.hpp>
 
-#include "../trace/ops/support/operands.hpp"
+#include "../../trace/ops/support/operands.hpp"
 
 namespace vt::detail {
 

@@ -9,13 +9,13 @@
 #include <vt/linalg.hpp>
 #include <vt/solvers.hpp>
 
-#include "../trace/ir/dependence.hpp"
-#include "../trace/ops/support/operands.hpp"
-#include "../trace/record/scope.hpp"
-#include "grad/build.hpp"
-#include "grad/jvp.hpp"
-#include "grad/transpose.hpp"
-#include "vmap/batch.hpp"
+#include "../../trace/ir/dependence.hpp"
+#include "../../trace/ops/support/operands.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../grad/build.hpp"
+#include "../grad/jvp.hpp"
+#include "../grad/transpose.hpp"
+#include "../vmap/batch.hpp"
 
 namespace vt::detail {
 
@@ -29,12 +29,13 @@ std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b)
   return all;
 }
 
-/// Records `f` of Tensors like `avals`, which must give such Tensors.
+/// Records `f` of Tensors like `avals`, which must give such Tensors; it may give others behind
+/// them.
 Recorded recorded(const FlatFunction& f, std::span<const Aval> avals, const char* name,
                   const char* part, CallSite where) {
   const FlatFunction checked = [&](std::span<const Tensor> x) {
     std::vector<Tensor> out = f(x);
-    for (std::size_t i = 0; i < out.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(out.size(), avals.size()); ++i) {
       const std::string leaf = out.size() > 1 ? "leaf " + std::to_string(i) : "a value";
       if (!out[i].defined())
         fail(ErrorKind::tree, std::string(name) + ": " + part + " gives an empty Tensor", where);
@@ -287,7 +288,8 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
     const std::size_t n = r->leaves;
     const std::span<const Tensor> primals = both.first(both.size() / 2),
                                   captured = primals.subspan(n);
-    const std::vector<Tensor> x = solution(r, primals);
+    const std::vector<Tensor> found = solution(r, primals);
+    const std::span<const Tensor> x = std::span(found).first(n);
     std::vector<Tensor> change = by_captured(*r->function, x, captured,
                                              both.subspan(primals.size() + n)),
                         right;
@@ -297,9 +299,11 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
                                           : grad_build::zeros_like(x[i]));
       any = any || change[i].defined();
     }
-    if (!any) return joined(x, right);
-    if (r->tangent) return joined(x, replay(*r->tangent, joined(joined(x, right), captured)));
-    return joined(x, r->tangent_solve(slope_at(*r->function, x, captured), right));
+    std::vector<Tensor> tangents = std::move(right);
+    if (any && r->tangent) tangents = replay(*r->tangent, joined(joined(x, tangents), captured));
+    else if (any) tangents = r->tangent_solve(slope_at(*r->function, x, captured), tangents);
+    tangents.resize(found.size());  // what is reported has none
+    return joined(found, tangents);
   };
   return emitted(r->solution, std::move(rule), operands, r->where);
 }

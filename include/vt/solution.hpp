@@ -1,0 +1,53 @@
+// What a solver reports beside the solution: how long it took, and why it stopped.
+#pragma once
+
+#include <cstdint>
+#include <vt/tensor.hpp>
+
+namespace vt {
+
+/// Why a solver stopped. Those before max_iterations say that it converged.
+enum class StopReason : std::int32_t {
+  tolerance,       ///< what has to be small is: a residual, an interval, a change
+  ftol,            ///< the value no longer falls by more than ftol
+  xtol,            ///< x no longer moves by more than xtol
+  gtol,            ///< the gradient is at most gtol
+  end,             ///< the end of the time
+  event,           ///< the event that ends the integration
+  max_iterations,  ///< as many iterations as are allowed
+  small_step,      ///< no step that is large enough to change x is good enough
+  not_finite,      ///< the function is not finite where it started
+  singular,        ///< a matrix that it has to divide by is singular
+  no_bracket,      ///< the function has the same sign at both ends
+};
+/// Its name as it stands in the enum: "ftol".
+[[nodiscard]] constexpr const char* name_of(StopReason r) {
+  switch (r) {
+    case StopReason::tolerance: return "tolerance";
+    case StopReason::ftol: return "ftol";
+    case StopReason::xtol: return "xtol";
+    case StopReason::gtol: return "gtol";
+    case StopReason::end: return "end";
+    case StopReason::event: return "event";
+    case StopReason::max_iterations: return "max_iterations";
+    case StopReason::small_step: return "small_step";
+    case StopReason::not_finite: return "not_finite";
+    case StopReason::singular: return "singular";
+    case StopReason::no_bracket: return "no_bracket";
+  }
+  return "unknown";
+}
+
+/// What solvers give. All but x and value are numbers without derivatives. Under vmap each lane has
+/// its own.
+template <class X>
+struct Solution {
+  X x;                 ///< the solution; where it did not converge, the best x that was found
+  Tensor value;        ///< of what is minimised, or the length of the residual: float[]
+  Tensor iterations;   ///< i64[]
+  Tensor evaluations;  ///< calls of the function: i64[]
+  Tensor converged;    ///< bool[]
+  Tensor reason;       ///< number of the StopReason: i32[]
+};
+
+}  // namespace vt

@@ -197,6 +197,15 @@ double svd_error(const Case& c, const M&, const std::vector<M>& x) {
     if (!(x[1](i, 0).real() >= (i + 1 < k ? x[1](i + 1, 0).real() : 0))) worst = not_finite;
   return worst;
 }
+/// Of x with a x = b, where a is the case's matrix or its transpose; by the matrix's decomposition.
+double solve_error(const Case& c, const M& a, const M& b, const M& x) {
+  const Eigen::MatrixXcd u =
+      Eigen::PartialPivLU<Eigen::MatrixXcd>(c.a).matrixLU().triangularView<Eigen::Upper>();
+  const double growth = std::max(1.0, u.cwiseAbs().maxCoeff() / c.a.cwiseAbs().maxCoeff());
+  return ratio(b - a * x, growth * c.size() * (c.eps * norm(a) + c.step) * norm(x) +
+                              c.size() * (c.eps * norm(b) + norm(a) * c.eps)) /
+         std::sqrt(c.size());
+}
 double inverse_error(const Case& c, const M& x) {
   // Elements beyond the largest number are infinite, with the right sign.
   const M expected = Eigen::FullPivLU<Eigen::MatrixXcd>(c.a).inverse();
@@ -424,12 +433,18 @@ const std::vector<Function>& functions() {
        {0},
        regular,
        [](const Case& c, const M& b, const std::vector<M>& x) {
-         const Eigen::MatrixXcd u =
-             Eigen::PartialPivLU<Eigen::MatrixXcd>(c.a).matrixLU().triangularView<Eigen::Upper>();
-         const double growth = std::max(1.0, u.cwiseAbs().maxCoeff() / c.a.cwiseAbs().maxCoeff());
-         return ratio(b - c.a * x[0], growth * c.unit() * norm(x[0]) +
-                                          c.size() * (c.eps * norm(b) + c.length() * c.eps)) /
-                std::sqrt(c.size());
+         return solve_error(c, c.a, b, x[0]);
+       }},
+      {"solve both ways",  // by one decomposition: with the matrix and with its transpose
+       [](const Tensor& a, const Tensor& b) {
+         const auto [x, pull] = vt::vjp([&](const Tensor& y) { return la::solve(a, y); }, b);
+         return Tensors{x, pull(b)};
+       },
+       {2, 2},
+       {0, 0},
+       regular,
+       [](const Case& c, const M& b, const std::vector<M>& x) {
+         return std::max(solve_error(c, c.a, b, x[0]), solve_error(c, c.a.transpose(), b, x[1]));
        }},
       {"inv",
        [](const Tensor& a, const Tensor&) { return Tensors{la::inv(a)}; },
@@ -510,8 +525,36 @@ std::vector<M> scaled_back(const Function& f, const Case& c, std::vector<M> x) {
   return x;
 }
 
-/// All of `cases`, which have one shape, as a batch through compiled code or one at a time.
-void check(const Function& f, DType d, const std::vector<Case>& every, bool together) {
+/// One at a time; as a batch through compiled code; or each in a loop of a lane, which small
+/// systems do not leave: they are part of its function.
+enum class How { alone, batch, loops };
+/// What the loop's only iteration gives.
+Tensors in_loop(const Function& f, const Tensor& a, const Tensor& b, const Tensor& once) {
+  std::vector<Tensor> carry{0 * once};
+  for (const Tensor& t : vt::eval_shape([&](Tensor x, Tensor y) { return f.call(x, y); }, a, b))
+    carry.push_back(vt::zeros(t.shape(), t.dtype()));
+  const std::vector<Tensor> last =
+      vt::while_loop([&](const std::vector<Tensor>& c) { return c[0] < once; },
+                     [&](const std::vector<Tensor>& c) {
+                       std::vector<Tensor> next{c[0] + 1};
+                       for (Tensor& t : f.call(vt::where(c[0] < 0, 2 * a, a), b))
+                         next.push_back(std::move(t));
+                       return next;
+                     },
+                     carry);
+  return {last.begin() + 1, last.end()};
+}
+/// Of all matrices at once. `once`: ones, i32, one for each matrix.
+std::function<Tensors(Tensor, Tensor, Tensor)> together(const Function& f, How how) {
+  if (how == How::batch) return [&f](Tensor a, Tensor b, Tensor) { return f.call(a, b); };
+  return vt::vmap([&f](Tensor a, Tensor b, Tensor once) { return in_loop(f, a, b, once); });
+}
+bool stays_in_loops(const Function& f) {
+  for (const char* some : {"lu", "cholesky", "solve", "solve both ways", "inv"})
+    if (some == std::string(f.name)) return true;
+  return false;
+}
+void check(const Function& f, DType d, const std::vector<Case>& every, How how) {
   std::vector<Case> cases;
   for (const Case& c : every)
     if (f.fits(c)) cases.push_back(c);
@@ -520,19 +563,32 @@ void check(const Function& f, DType d, const std::vector<Case>& every, bool toge
   const auto judge = [&](const Case& c, const std::vector<M>& results) {
     const double r = f.error(c, b, scaled_back(f, c, results));
     const std::string what = std::string(f.name) + " " + vt::name_of(d) +
-                             (together ? " in a batch" : "") + " of " + c.name + " " +
-                             std::to_string(c.a.rows()) + " × " + std::to_string(c.a.cols());
-    worst.note(std::string(f.name) + " " + vt::name_of(d) + (together ? " batch" : ""), r, what);
+                             (how == How::batch   ? " in a batch"
+                              : how == How::loops ? " in loops"
+                                                  : "") +
+                             " of " + c.name + " " + std::to_string(c.a.rows()) + " × " +
+                             std::to_string(c.a.cols());
+    worst.note(std::string(f.name) + " " + vt::name_of(d) +
+                   (how == How::batch   ? " batch"
+                    : how == How::loops ? " loops"
+                                        : ""),
+               r, what);
     EXPECT_LE(r, most_allowed) << what;
   };
   std::vector<M> matrices, right;
   for (const Case& c : cases)
     matrices.push_back(c.given()), right.push_back(times_power(b, c.exponent));
-  if (together) {
-    const auto compiled = vt::jit([&](Tensor x, Tensor y) { return f.call(x, y); });
-    const Tensor a = tensor_of(matrices, d, false), y = tensor_of(right, d, false);
-    for (const Tensor& t : compiled(a, y)) t.eval();
-    const Tensors results = compiled(a, y);
+  if (how != How::alone) {
+    const auto compiled = vt::jit(together(f, how));
+    const Tensor a = tensor_of(matrices, d, false), y = tensor_of(right, d, false),
+                 once = vt::ones({static_cast<std::int64_t>(cases.size())}, vt::i32);
+    for (const Tensor& t : compiled(a, y, once)) t.eval();
+    const Tensors results = compiled(a, y, once);
+    if (how == How::loops) {
+      EXPECT_NE(compiled.explain(a, y, once).find("one function, its values in registers"),
+                std::string::npos)
+          << f.name << " of " << vt::name_of(d) << " leaves its loop";
+    }
     std::vector<std::vector<M>> parts;
     for (std::size_t k = 0; k < results.size(); ++k)
       parts.push_back(matrices_of(results[k], f.axes[k], cases.size()));
@@ -592,7 +648,7 @@ TEST(LinalgGallery, OneAtATime) {
       if (few && n != 3 && n != 12) continue;
       if (n == 33 && d != vt::f64) continue;
       if (n == 12 && d == vt::c64) continue;
-      for (const Function& f : functions()) check(f, d, cases_of(n, d), false);
+      for (const Function& f : functions()) check(f, d, cases_of(n, d), How::alone);
     }
 }
 
@@ -601,7 +657,16 @@ TEST(LinalgGallery, SideBySide) {
     for (const int n : {1, 2, 3, 4, 8, 13, 16}) {
       if ((few || vt::is_complex(d)) && n != 8) continue;
       if (d == vt::f32 && n != 1 && n != 3 && n != 8 && n != 16) continue;  // the code of f64
-      for (const Function& f : functions()) check(f, d, cases_of(n, d), true);
+      for (const Function& f : functions()) check(f, d, cases_of(n, d), How::batch);
+    }
+}
+
+TEST(LinalgGallery, InLoopsOfLanes) {
+  for (const DType d : {vt::f32, vt::f64})
+    for (const int n : {1, 2, 3, 5, 8}) {
+      if (few && n != 3) continue;
+      for (const Function& f : functions())
+        if (stays_in_loops(f)) check(f, d, cases_of(n, d), How::loops);
     }
 }
 
@@ -617,8 +682,8 @@ TEST(LinalgGallery, NotSquare) {
                          tall ? M(c.a.leftCols(less)) : M(c.a.topRows(less)), d, c.exponent});
         }
         for (const Function& f : functions()) {
-          check(f, d, all, false);
-          if (n == 8 && !vt::is_complex(d)) check(f, d, all, true);
+          check(f, d, all, How::alone);
+          if (n == 8 && !vt::is_complex(d)) check(f, d, all, How::batch);
         }
       }
 }
@@ -632,7 +697,7 @@ TEST(LinalgGallery, Large) {
                                "Wilkinson +", "graded", "random", "cycle", "nilpotent", "rank one"})
         if (std::string(some) == f.name) all.push_back({f.name, f.kind, exact_of(f, n, d), d});
     for (const Function& f : functions())
-      if (std::string(f.name) != "eigvals") check(f, d, all, false);
+      if (std::string(f.name) != "eigvals") check(f, d, all, How::alone);
   }
 }
 
@@ -710,11 +775,22 @@ void expect_nan(const Function& f, const std::vector<M>& x, const std::string& w
   }
 }
 
+/// All functions, as a batch and where they are part of loops.
+std::vector<std::pair<Function, How>> ways() {
+  std::vector<std::pair<Function, How>> all;
+  for (const Function& f : functions()) {
+    all.emplace_back(f, How::batch);
+    if (stays_in_loops(f)) all.emplace_back(f, How::loops);
+  }
+  return all;
+}
+
 TEST(LinalgGallery, WhatIsNotFiniteGivesNaNAndLeavesItsNeighboursAlone) {
   const double endless = not_finite;
   for (const DType d : every_dtype)
     for (const int n : {1, 2, 3, 8, 16, 40})
-      for (const Function& f : functions()) {
+      for (const auto& [f, how] : ways()) {
+        if (how == How::loops && (n > 8 || vt::is_complex(d))) continue;
         if (vt::is_complex(d) && (n == 3 || n == 16)) continue;
         if (few && n != 1 && n != 8) continue;
         const M unit = M::Identity(n, n), full = unit + M::Constant(n, n, 0.25);
@@ -730,11 +806,12 @@ TEST(LinalgGallery, WhatIsNotFiniteGivesNaNAndLeavesItsNeighboursAlone) {
             }
         const std::size_t count = bad.size();
         const std::vector<M> right(count, right_side(n));
-        const auto compiled = vt::jit([&](Tensor x, Tensor y) { return f.call(x, y); });
-        const Tensor y = tensor_of(right, d, false);
-        for (const Tensor& t : compiled(tensor_of(good, d, false), y)) t.eval();
-        const Tensors mixed = compiled(tensor_of(bad, d, false), y),
-                      whole = compiled(tensor_of(good, d, false), y);
+        const auto compiled = vt::jit(together(f, how));
+        const Tensor y = tensor_of(right, d, false),
+                     once = vt::ones({static_cast<std::int64_t>(count)}, vt::i32);
+        for (const Tensor& t : compiled(tensor_of(good, d, false), y, once)) t.eval();
+        const Tensors mixed = compiled(tensor_of(bad, d, false), y, once),
+                      whole = compiled(tensor_of(good, d, false), y, once);
         std::vector<std::vector<M>> parts, others;
         for (std::size_t k = 0; k < mixed.size(); ++k) {
           parts.push_back(matrices_of(mixed[k], f.axes[k], count));

@@ -45,6 +45,12 @@ Tensor updated(Choices& choose, const Tensor& a, const Tensor& b) {
   }
 }
 
+/// [m, m], positive definite if a is b.
+Tensor regular(const Tensor& a, const Tensor& b) {
+  return matmul(vt::transpose(a), b) * (1.0 / static_cast<double>(a.dim(0))) +
+         6.0 * vt::eye(a.dim(1), a.dtype());
+}
+
 /// A few equations over `pool`, all of one shape [n] or [n, m], with a matrix w [m, m]; every value
 /// stays within [-1, 1]. Sums that are zero but for rounding decide nothing: branches compare with
 /// another number.
@@ -54,7 +60,7 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
   for (int k = 0; k < length; ++k) {
     const Tensor a = choose.of(pool), b = choose.of(pool);
     Tensor t;
-    switch (choose.below(15)) {
+    switch (choose.below(17)) {
       case 0: t = a * b; break;
       case 1: t = sin(a) + b; break;
       case 2: t = where(a > b, a, cos(b)); break;
@@ -74,6 +80,10 @@ Tensors extended(Tensors pool, const Tensor& w, std::uint64_t seed, int length) 
         break;
       case 12: t = is_matrix ? transpose(transpose(a) + max(b, 1)) : a + max(b); break;
       case 13: t = updated(choose, a, b); break;
+      case 14:
+        t = is_matrix ? vt::transpose(vt::linalg::solve(regular(a, b), vt::transpose(a))) : a;
+        break;
+      case 15: t = is_matrix ? matmul(b, vt::linalg::cholesky(regular(a, a))) : b; break;
       default: t = reshape(ravel(a) * ravel(b), a.shape()); break;
     }
     pool.push_back(tanh(t));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "../../trace/base/convert.hpp"
+#include "../../trace/ir/sub_graph.hpp"
 
 namespace vt::detail {
 

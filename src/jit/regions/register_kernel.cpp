@@ -303,6 +303,11 @@ class FitCheck {
         spend(2 * left, 2 * n * SmallProduct(g, e).terms());
         return true;
       }
+      case Family::linalg: {
+        const std::optional<SmallMatrixSizes> sizes = small_matrix_sizes(g, e);
+        if (sizes) spend(small_matrix_operations(e, *sizes));
+        return sizes.has_value();
+      }
       case Family::index:
         if (e.op == Op::slice) return true;
         if (places_known) {

@@ -15,6 +15,7 @@
 #include "../../trace/ir/graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/two_sum.hpp"
+#include "register_matrices.hpp"
 
 namespace vt::detail {
 
@@ -64,6 +65,7 @@ class SmallArray {
 ///   constant(scalar)               the number, of the scalar's dtype
 ///   is_constant(x), is_number(x, 0.0)
 ///                                  what is known of it; 0 and −0 differ
+///   is_same(x, y)                  are they one number, kept once?
 ///   apply(op, dtype, params, operands, uses)
 ///                                  an element-wise op of which the code has so many; 0: it is part
 ///                                  of another op
@@ -85,6 +87,12 @@ class SmallArrays {
   using Operands = SmallVec<Number, 3>;
   using Val = SmallArray<Number>;
 
+  /// Results of an equation without sub-graphs.
+  Vec<Val> values(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+    if (family_of(e.op) == Family::linalg) return matrices(g, e, in);
+    return {value(g, e, in)};
+  }
+  /// The same of one that has one result, and is of another family than linalg.
   Val value(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
     switch (e.op) {
       case Op::argmax:
@@ -126,7 +134,10 @@ class SmallArrays {
 
  private:
   Emitter& self() { return static_cast<Emitter&>(*this); }
-  Number number(double x, DType d) { return self().constant(Scalar(x).converted(d)); }
+  template <class X>
+  Number number(X x, DType d) {
+    return self().constant(Scalar(x).converted(d));
+  }
   bool is_zero(const Number& x) { return self().is_number(x, 0.0) || self().is_number(x, -0.0); }
   Number converted(const Number& x, DType d) {
     return x.dtype == d ? x : self().apply(Op::convert, d, {}, {x});
@@ -134,8 +145,12 @@ class SmallArrays {
   Number kept(Op op, DType d, const Number& x, const Number& y) {
     return self().keep(self().apply(op, d, {}, {x, y}));
   }
+  Number kept(Op op, DType d, const Number& x) { return self().keep(self().apply(op, d, {}, {x})); }
   Number kept_choice(const Number& mask, const Number& x, const Number& y) {
     return self().keep(self().chosen(mask, x, y));
+  }
+  Number kept_multiply_add(const Number& x, const Number& y, const Number& sum) {
+    return self().keep(self().multiply_add(x, y, sum));
   }
   /// Sums and products of 16-bit floats are made in f32.
   static DType accumulator(DType d) { return is_float(d) && size_of(d) == 2 ? DType::f32 : d; }
@@ -310,6 +325,82 @@ class SmallArrays {
     }
     return sums;
   }
+
+  // ---- small matrices ---------------------------------------------------------------------------
+
+  using Matrices = SmallMatrices<SmallArrays>;
+  friend Matrices;
+
+  Vec<Val> matrices(const GraphBody& g, const Equation& e, const Vec<Val>& in) {
+    const SmallMatrixSizes sizes = *small_matrix_sizes(g, e);
+    const std::int64_t square = sizes.n * sizes.n, right = sizes.n * sizes.columns;
+    Matrices of(*this, g.aval(e.inputs[0]).dtype, sizes.n);
+    const auto part = [](const Val& v, std::int64_t at, std::int64_t count) {
+      const Number* first = v.elements().begin() + at * count;
+      return Elements(first, first + count);
+    };
+    Vec<Elements> results(e.outputs.size());
+    const auto append = [&](std::size_t k, const Elements& x) {
+      results[k].append(x.begin(), x.end());
+    };
+    for (std::int64_t at = 0; at < sizes.count; ++at) {
+      Elements a = part(in[0], at, square);
+      switch (e.op) {
+        case Op::cholesky: {
+          roots_.push_back(of.cholesky(a));
+          append(0, roots_.back().lower);
+          break;
+        }
+        case Op::lu: {
+          typename Matrices::Factors factors = of.factored(a);
+          const typename Matrices::Lu lu = of.lu(factors);
+          append(0, lu.both);
+          append(1, lu.pivots);
+          append(2, lu.permutation);
+          factors_.push_back({lu.both, std::move(factors)});
+          break;
+        }
+        case Op::solve: {
+          const bool transposed = e.as<SolveParams>().transposed;
+          const bool is_factored = in.size() == 4;
+          Elements b = part(in.back(), at, right);
+          // Factors that are not made here are not read: a tells more of them where they overflow.
+          const auto* known =
+              is_factored ? find_same(factors_, part(in[1], at, square),
+                                      [](const auto& f) -> const Elements& { return f.first; })
+                          : nullptr;
+          append(0, known ? of.solved(known->second, std::move(b), sizes.columns, transposed)
+                          : of.solved(std::move(a), std::move(b), sizes.columns, transposed));
+          break;
+        }
+        default: {  // triangular_solve
+          const auto& p = e.as<TriangularParams>();
+          const auto* root =
+              find_same(roots_, a, [](const auto& r) -> const Elements& { return r.lower; });
+          append(0, of.triangular_solved(a, part(in[1], at, right), sizes.columns,
+                                         {p.lower, p.transposed, p.unit_diagonal},
+                                         root ? &root->inverses : nullptr));
+        }
+      }
+    }
+    Vec<Val> values;
+    for (Elements& all : results) values.push_back(std::move(all));
+    return values;
+  }
+  /// What was made of these very numbers, if it was.
+  template <class Made, class ElementsOf>
+  const Made* find_same(const Vec<Made>& made, const Elements& x, const ElementsOf& elements_of) {
+    for (const Made& m : made) {
+      const Elements& own = elements_of(m);
+      if (std::equal(own.begin(), own.end(), x.begin(), x.end(),
+                     [&](const Number& a, const Number& b) { return self().is_same(a, b); }))
+        return &m;
+    }
+    return nullptr;
+  }
+  /// What is known of matrices beyond the results of their equations.
+  Vec<std::pair<Elements, typename Matrices::Factors>> factors_;
+  Vec<typename Matrices::Cholesky> roots_;
 
   // ---- places that are known now ----------------------------------------------------------------
 

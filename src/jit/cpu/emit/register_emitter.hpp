@@ -146,6 +146,7 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   Value constant(const Scalar& x);
   bool is_constant(Value x) const { return b_.is_constant(x); }
   bool is_number(Value x, double number) { return b_.is_number(x, number); }
+  static bool is_same(Value x, Value y) { return x.ref == y.ref; }
   Value apply(Op op, DType dtype, const ParamsRef& params, Operands operands,
               std::int64_t uses = 0);
   Value multiply_add(Value x, Value y, Value sum);

@@ -12,6 +12,7 @@
 #include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../nest/schedule.hpp"
 
 namespace vt::detail::cpu {
@@ -46,13 +47,6 @@ void add_marks(const GraphBody& g, std::string& text) {
   text += bits;
 }
 
-bool has_unset_arrays(const GraphBody& g) {
-  return any_of(g.equations, [](const Equation& e) {
-    return is_unset(e) || any_of(bodies_of(e.params),
-                                 [](const GraphRef& body) { return has_unset_arrays(*body); });
-  });
-}
-
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     : b_(b),
       form_(form),
@@ -68,11 +62,17 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     if (form_.in_registers(a)) row = std::max(row, a.elements());
   }
   // Several vectors at once hide how long each instruction takes, as long as they all fit; so do
-  // the elements of a row.
+  // the elements of a row. Pivots and their reciprocals are waited for longer than what does not
+  // fit costs.
   const std::int64_t cost = register_cost(form);
-  const int vectors = has_unset_arrays(graph_)  ? 1
+  const bool waits_for_pivots =
+      row <= 32 && b.target().vector_registers >= 32 &&
+      has_equation(graph_, [](const Equation& e) { return family_of(e.op) == Family::linalg; });
+  const bool is_filled_later = has_equation(graph_, [](const Equation& e) { return is_unset(e); });
+  const int vectors = is_filled_later           ? 1
                       : cost <= 60 && row <= 4  ? 4
                       : cost <= 200 && row <= 8 ? 2
+                      : waits_for_pivots        ? 2
                                                 : 1;
   width_ = std::max(2, vectors * b.target().simd_lanes(std::max<std::size_t>(widest, 4)));
 }
@@ -145,21 +145,24 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool l
   for (std::size_t i = 0; i < inputs.size(); ++i) env[g.inputs[i]] = inputs[i];
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
+    const auto assign = [&](Vec<Val> results) {
+      for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
+    };
     b_.at(e.where);
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {
       Val& v = env[e.inputs[i]];
       operands.push_back(is_sequence(e, i) ? v : loaded(v));
     }
     if (may_be_register_kernel(e.op) || e.op == Op::recursive_call) {
-      Vec<Val> results = control(g, e, operands, false);
-      for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
+      assign(control(g, e, operands, false));
     } else if (e.op == Op::constant && number_of(form_.constants, e) >= 0) {
       env[e.outputs[0]] = constant(e);
     } else if (is_unset(e)) {
       env[e.outputs[0]] = kept(unset_array(g.aval(e.outputs[0])));
+    } else if (!form_.in_registers(g.aval(e.outputs[0]))) {
+      env[e.outputs[0]] = array_value(g, e, operands);
     } else {
-      env[e.outputs[0]] = form_.in_registers(g.aval(e.outputs[0])) ? value(g, e, operands)
-                                                                   : array_value(g, e, operands);
+      assign(values(g, e, operands));
     }
   }
   Vec<Val> outputs;

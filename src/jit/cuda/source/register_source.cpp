@@ -231,11 +231,8 @@ Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[v]);
-    if (!may_be_register_kernel(e.op)) {
-      env[e.outputs[0]] = value(g, e, operands);
-      continue;
-    }
-    Vec<Val> results = control(e, operands, false);
+    Vec<Val> results =
+        may_be_register_kernel(e.op) ? control(e, operands, false) : values(g, e, operands);
     for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
   }
   Vec<Val> outputs;

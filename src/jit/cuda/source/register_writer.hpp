@@ -86,6 +86,7 @@ class RegisterWriter : SourceWriter, SmallArrays<RegisterWriter, Operand> {
   static Operand constant(const Scalar& x);
   static bool is_constant(const Operand& x) { return x.known == x.known; }
   static bool is_number(const Operand& x, double number);
+  static bool is_same(const Operand& x, const Operand& y) { return x.text == y.text; }
   Operand apply(Op op, DType dtype, const ParamsRef& params, const Operands& operands,
                 std::int64_t uses = 0) const;
   Operand multiply_add(const Operand& x, const Operand& y, const Operand& sum) const;

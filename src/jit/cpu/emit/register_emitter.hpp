@@ -49,8 +49,13 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
 
   // ---- branches and loops (emit/register_kernel.cpp) --------------------------------------------
   void whole();
+  Vec<Val> operands();
+  /// Those of loops were made in place, or stored iteration by iteration.
+  void store_results(Vec<Val> results);
   /// `load`: results that lie in memory so far, and are small, are loaded.
   Vec<Val> run(const GraphBody& g, const Vec<Val>& inputs, bool load = true);
+  /// Equations from … to − 1. `env`: per Var.
+  void run_equations(const GraphBody& g, Env& env, std::size_t from, std::size_t to);
   bool is_wide(const Val& v) const;
   Flags wide_flags(const Vec<Val>& values) const;
   /// All registers of some values as one list, and back. Values in memory have none.
@@ -73,6 +78,14 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
 
+  // ---- lanes that take the places of others (emit/register_places.cpp) --------------------------
+  bool gives_places_away() const;
+  /// All lanes from arg(2) to arg(3).
+  void loop_with_places();
+  /// Lanes from `lane_` on, a vector of them, and those that take their places. Gives the next
+  /// lane.
+  Value run_in_places();
+
   // ---- functions that call themselves (emit/register_calls.cpp) ---------------------------------
   void declare_functions();
   void define_functions();
@@ -88,7 +101,9 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   Value placed(const Object& o, Value linear);
   /// Reads, or writes `x`, where lanes have an object element by element.
   Value at_element(const Object& o, Value linear, std::int64_t by, Value x);
-  Value lane_numbers() { return b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_)); }
+  Value lane_numbers() {
+    return places_ ? places_ : b_.add(b_.splat(lane_, width_), b_.iota(DType::i64, width_));
+  }
   Value sum(Value a, Value b) {
     return a.simd_lanes == b.simd_lanes ? b_.add(a, b) : b_.add(wide(a), wide(b));
   }
@@ -106,9 +121,9 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   std::optional<Value> neighbours(const Object& o, std::int64_t n);
   /// Lanes one after the other, each with all of its elements; in a loop's iterations, from a place
   /// that they share.
-  static bool whole_rows(const Object& o) {
-    return o.row > 1 && o.shape.elements() == o.row && (o.block == 0 || o.block == o.row) &&
-           (!o.start || o.start.simd_lanes == 1);
+  bool whole_rows(const Object& o) const {
+    return !places_ && o.row > 1 && o.shape.elements() == o.row &&
+           (o.block == 0 || o.block == o.row) && (!o.start || o.start.simd_lanes == 1);
   }
   Value row_of(const Object& o, Value lane);
   Value elements_left(const Object& o, std::int64_t first);
@@ -180,9 +195,11 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   const Equation& equation_;
   const std::size_t carries_;
   int width_ = 1;
+  std::int64_t cost_ = 1;  ///< of lanes side by side, as register_cost gives it
   Vec<Value> pointers_;
   Vec<Object> objects_;
   Value lane_;
+  Value places_;       ///< the lane at each place of the vector, where these are not neighbours
   Value mask_, tail_;  ///< the lanes that go on; those up to the last one
   /// One of the form's functions: as it is called, and as it is where depth or stack may end.
   struct Callee {

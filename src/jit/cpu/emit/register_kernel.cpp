@@ -64,16 +64,16 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
   // Several vectors at once hide how long each instruction takes, as long as they all fit; so do
   // the elements of a row. Pivots and their reciprocals are waited for longer than what does not
   // fit costs.
-  const std::int64_t cost = register_cost(form);
+  cost_ = std::max<std::int64_t>(1, register_cost(form));
   const bool waits_for_pivots =
       row <= 32 && b.target().vector_registers >= 32 &&
       has_equation(graph_, [](const Equation& e) { return family_of(e.op) == Family::linalg; });
   const bool is_filled_later = has_equation(graph_, [](const Equation& e) { return is_unset(e); });
-  const int vectors = is_filled_later           ? 1
-                      : cost <= 60 && row <= 4  ? 4
-                      : cost <= 200 && row <= 8 ? 2
-                      : waits_for_pivots        ? 2
-                                                : 1;
+  const int vectors = is_filled_later            ? 1
+                      : cost_ <= 60 && row <= 4  ? 4
+                      : cost_ <= 200 && row <= 8 ? 2
+                      : waits_for_pivots         ? 2
+                                                 : 1;
   width_ = std::max(2, vectors * b.target().simd_lanes(std::max<std::size_t>(widest, 4)));
 }
 
@@ -93,6 +93,8 @@ void RegisterEmitter::emit(const std::string& name) {
   }
   if (!form_) {
     whole();
+  } else if (gives_places_away()) {
+    loop_with_places();
   } else {
     b_.for_range(b_.arg(2), b_.arg(3), width_, [&](Value lane) {
       lane_ = lane;
@@ -109,7 +111,9 @@ void RegisterEmitter::emit(const std::string& name) {
 
 // ---- the equation itself ------------------------------------------------------------------------
 
-void RegisterEmitter::whole() {
+void RegisterEmitter::whole() { store_results(control(graph_, equation_, operands(), true)); }
+
+Vec<Val> RegisterEmitter::operands() {
   Vec<Val> operands;
   const std::size_t inputs = equation_.inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
@@ -130,11 +134,13 @@ void RegisterEmitter::whole() {
     if (o.writable) o.pointer = object_for(inputs + i, aval).pointer;
     operands.push_back(kept(o));
   }
-  Vec<Val> results = control(graph_, equation_, operands, true);
+  return operands;
+}
+
+void RegisterEmitter::store_results(Vec<Val> results) {
   for (Val& v : results) loaded(v);  // before memory is written over
   for (std::size_t k = 0; k < results.size(); ++k) {
-    const Object to = object_for(inputs + k, graph_.aval(equation_.outputs[k]));
-    // Those of loops were made in place, or stored iteration by iteration.
+    const Object to = object_for(equation_.inputs.size() + k, graph_.aval(equation_.outputs[k]));
     if (!results[k].is_array()) store_elements(to, results[k]);
     else if (equation_.op == Op::fused_region) copy(to, results[k]);
   }
@@ -143,7 +149,16 @@ void RegisterEmitter::whole() {
 Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool load) {
   Env env(g.avals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) env[g.inputs[i]] = inputs[i];
-  for (const Equation& e : g.equations) {
+  run_equations(g, env, 0, g.equations.size());
+  Vec<Val> outputs;
+  for (Var v : g.outputs) outputs.push_back(load ? loaded(env[v]) : env[v]);
+  return outputs;
+}
+
+void RegisterEmitter::run_equations(const GraphBody& g, Env& env, std::size_t from,
+                                    std::size_t to) {
+  for (std::size_t n = from; n < to; ++n) {
+    const Equation& e = g.equations[n];
     Vec<Val> operands;
     const auto assign = [&](Vec<Val> results) {
       for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
@@ -165,9 +180,6 @@ Vec<Val> RegisterEmitter::run(const GraphBody& g, const Vec<Val>& inputs, bool l
       assign(values(g, e, operands));
     }
   }
-  Vec<Val> outputs;
-  for (Var v : g.outputs) outputs.push_back(load ? loaded(env[v]) : env[v]);
-  return outputs;
 }
 
 // ---- branches and loops -------------------------------------------------------------------------

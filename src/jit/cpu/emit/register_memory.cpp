@@ -89,7 +89,7 @@ Val RegisterEmitter::wide(const Val& v) {
 }
 
 std::optional<Value> RegisterEmitter::neighbours(const Object& o, std::int64_t n) {
-  if (o.row != 1 || (o.start && o.start.simd_lanes != 1)) return std::nullopt;
+  if (places_ || o.row != 1 || (o.start && o.start.simd_lanes != 1)) return std::nullopt;
   Value first = further(lane_, place(o, n));
   if (o.start) first = b_.add(first, o.start);
   return b_.offset(o.pointer, o.dtype, first);

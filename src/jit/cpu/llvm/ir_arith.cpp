@@ -357,6 +357,13 @@ Value IrBuilder::any(Value mask) {
 
 Value IrBuilder::all(Value mask) { return bit_not(any(bit_not(mask))); }
 
+Value IrBuilder::mask_bits(Value mask) {
+  if (mask.dtype != DType::bool_ || mask.simd_lanes > 64) fault("mask_bits", mask, {});
+  LLVMValueRef bits = llvm_.BuildBitCast(builder_, mask.ref, int_type(mask.simd_lanes), "");
+  if (mask.simd_lanes < 64) bits = llvm_.BuildZExt(builder_, bits, int_type(64), "");
+  return wrap(bits, DType::i64, 1);
+}
+
 // ---- reductions ---------------------------------------------------------------------------------
 
 Value IrBuilder::combine(Op op, Value a, Value b) {

@@ -294,6 +294,7 @@ class IrBuilder {
   Value is_finite(Value a);
   Value any(Value mask);  ///< → bool scalar
   Value all(Value mask);
+  Value mask_bits(Value mask);  ///< → i64 whose bit l is SIMD lane l, of at most 64
 
   /// Value-preserving conversion between any two dtypes, as the head of this file says.
   Value convert(Value a, DType to);

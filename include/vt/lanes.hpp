@@ -26,7 +26,8 @@ enum class LaneSchedule : std::uint8_t {
 /// lanes in groups, never wait.
 [[nodiscard]] Tensor meeting(Operand x);
 
-/// What has run at one place of programs whose lanes wait in queues, each at its own place.
+/// What has run at one place of programs whose lanes wait in queues, each at its own place, or in a
+/// loop that is one compiled function.
 struct LaneBlock {
   std::string function;           ///< the recursive or called function; empty: none
   std::string operations;         ///< in short: "dot_general, 3 more"
@@ -40,8 +41,8 @@ struct LaneBlock {
   /// lanes / places
   double utilisation() const;
 };
-/// Counters of lanes that waited in queues, since the process began or since reset_lane_stats(),
-/// over all threads.
+/// Counters of lanes in queues and in compiled loops, since the process began or since
+/// reset_lane_stats(), over all threads.
 struct LaneStats {
   std::vector<LaneBlock> blocks;  ///< those that ran
   std::uint64_t pushes = 0;       ///< values saved on lanes' stacks

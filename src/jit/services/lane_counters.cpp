@@ -29,9 +29,9 @@ LaneCounters::LaneCounters(std::vector<LaneBlock> blocks)
     : blocks_(std::move(blocks)), counts_(new Counts[blocks_.size()]) {}
 
 void LaneCounters::count(std::size_t block, std::uint64_t lanes, std::uint64_t places,
-                         std::uint64_t depths) {
+                         std::uint64_t depths, std::uint64_t executions) {
   Counts& c = counts_[block];
-  c.executions.fetch_add(1, std::memory_order_relaxed);
+  c.executions.fetch_add(executions, std::memory_order_relaxed);
   c.lanes.fetch_add(lanes, std::memory_order_relaxed);
   c.places.fetch_add(places, std::memory_order_relaxed);
   std::uint64_t most = c.most_depths.load(std::memory_order_relaxed);

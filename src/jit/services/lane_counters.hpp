@@ -9,11 +9,18 @@
 
 namespace vt::detail {
 
+/// What a compiled function counts in which lanes take each other's places: iterations of a vector
+/// of places, lanes and places in all of them together.
+struct CountedIterations {
+  std::int64_t executions = 0, lanes = 0, places = 0;
+};
+
 /// Those of one program, which any thread may add to. They stay when the program is gone.
 class LaneCounters {
  public:
   explicit LaneCounters(std::vector<LaneBlock> blocks);
-  void count(std::size_t block, std::uint64_t lanes, std::uint64_t places, std::uint64_t depths);
+  void count(std::size_t block, std::uint64_t lanes, std::uint64_t places, std::uint64_t depths,
+             std::uint64_t executions = 1);
   void count_pushes(std::uint64_t values) { pushes_.fetch_add(values, std::memory_order_relaxed); }
   void add_to(LaneStats&) const;
   void reset();

@@ -82,9 +82,9 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   bool gives_places_away() const;
   /// All lanes from arg(2) to arg(3).
   void loop_with_places();
-  /// Lanes from `lane_` on, a vector of them, and those that take their places. Gives the next
-  /// lane.
-  Value run_in_places();
+  /// Lanes from `lane_` on, a vector of them, and those that take their places. Gives the next lane
+  /// and what is counted (CountedIterations), from these numbers on.
+  Elements run_in_places(Value iterations, Value busy);
 
   // ---- functions that call themselves (emit/register_calls.cpp) ---------------------------------
   void declare_functions();

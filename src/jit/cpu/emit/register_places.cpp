@@ -57,22 +57,23 @@ constexpr std::int64_t most_of_exchange = 3000;
 
 /// The places of a vector.
 struct Places {
-  Elements own;     ///< what the loop carries, and what else differs between lanes
-  Value lane;       ///< at each place
-  Value held;       ///< places whose lane has no results in memory yet
-  Value next;       ///< the first lane that has had no place
-  Value waited;     ///< iterations, summed over places whose lane has ended
-  Value scattered;  ///< are the lanes no longer neighbours?
+  Elements own;            ///< what the loop carries, and what else differs between lanes
+  Value lane;              ///< at each place
+  Value held;              ///< places whose lane has no results in memory yet
+  Value next;              ///< the first lane that has had no place
+  Value waited;            ///< iterations, summed over places whose lane has ended
+  Value scattered;         ///< are the lanes no longer neighbours?
+  Value iterations, busy;  ///< so far; lanes in all of them together
 
   Elements all() const {
     Elements values = own;
-    for (const Value& x : {lane, held, next, waited, scattered}) values.push_back(x);
+    for (const Value& x : {lane, held, next, waited, scattered, iterations, busy})
+      values.push_back(x);
     return values;
   }
   static Places of(const Elements& values) {
-    const Value* behind = values.end() - 5;
-    return {
-        Elements(values.begin(), behind), behind[0], behind[1], behind[2], behind[3], behind[4]};
+    const Value* x = values.end() - 7;
+    return {Elements(values.begin(), x), x[0], x[1], x[2], x[3], x[4], x[5], x[6]};
   }
 };
 
@@ -87,18 +88,22 @@ bool RegisterEmitter::gives_places_away() const {
 }
 
 void RegisterEmitter::loop_with_places() {
-  b_.while_loop(
-      {b_.arg(2)}, [&](const Elements& c) { return b_.compare(Compare::lt, c[0], b_.arg(3)); },
+  const Elements last = b_.while_loop(
+      {b_.arg(2), index_number(0), index_number(0)},
+      [&](const Elements& c) { return b_.compare(Compare::lt, c[0], b_.arg(3)); },
       [&](const Elements& c) {
         lane_ = c[0];
         mask_ = tail_ = b_.tail_mask(width_, b_.sub(b_.arg(3), lane_));
         places_ = {};
         objects_.clear();
-        return Elements{run_in_places()};
+        return run_in_places(c[1], c[2]);
       });
+  const Value counted[] = {last[1], last[2], b_.mul(last[1], index_number(width_))};
+  for (std::int64_t i = 0; i < 3; ++i)
+    b_.store(b_.offset(b_.arg(1), DType::i64, index_number(i)), counted[i]);
 }
 
-Value RegisterEmitter::run_in_places() {
+Elements RegisterEmitter::run_in_places(Value iterations, Value busy) {
   const LoopOfLanes of = *loop_of(graph_);
   const Equation& loop = of.loop();
   const auto& p = loop.as<WhileParams>();
@@ -188,6 +193,8 @@ Value RegisterEmitter::run_in_places() {
       now.own[k] = b_.select(goes, wide(after[k]), now.own[k]);
     const Value waiting = b_.bit_and(now.held, b_.bit_not(goes));
     now.waited = b_.add(now.waited, b_.popcount(b_.mask_bits(waiting)));
+    now.iterations = b_.add(now.iterations, index_number(1));
+    now.busy = b_.add(now.busy, b_.popcount(b_.mask_bits(goes)));
     return now.all();
   };
   // Lanes that have ended make room; the n-th of their places gets the n-th of the next lanes.
@@ -226,7 +233,9 @@ Value RegisterEmitter::run_in_places() {
                      mask_,
                      further(lane_, width_),
                      index_number(0),
-                     b_.boolean(false)};
+                     b_.boolean(false),
+                     iterations,
+                     busy};
   const Places last = Places::of(b_.while_loop(start.all(), condition, [&](const Elements& values) {
     const Places now = Places::of(values);
     const Value pays = b_.bit_and(b_.compare(Compare::lt, now.next, b_.arg(3)),
@@ -238,7 +247,7 @@ Value RegisterEmitter::run_in_places() {
   places_ = {};
   mask_ = tail_;
   b_.if_then(b_.bit_not(last.scattered), [&] { behind_loop(last); });
-  return last.next;
+  return {last.next, last.iterations, last.busy};
 }
 
 }  // namespace vt::detail::cpu::register_emission

@@ -55,6 +55,14 @@ ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool regio
   for (std::size_t i = 0; i < carries_; ++i)
     if (!form_->in_registers(form_->lane.aval(form_->lane.equations[0].inputs[i])))
       in_place_.push_back(i);
+  if (form_->side_by_side() &&
+      has_equation(alone_, [](const Equation& x) { return x.op == Op::while_; })) {
+    LaneBlock loop;
+    loop.operations = "while";
+    loop.where = e.where;
+    loop.operations_of_lane = static_cast<double>(register_cost(*form_));
+    counters_ = lane_counters({loop});
+  }
   if (!kernel_of_rows() || (lane_count() >= 0 && plan.most_rows == 0)) return;
   const Vec<int> reads = reads_of(graph());
   only_code_ = all_of(e.outputs, [&](Var v) { return reads[v] > 0; });
@@ -139,8 +147,15 @@ bool ControlStep::run(ProgramRun& run) const {
   SmallVec<void*, 8> places;
   for (Var v : buffers_) places.push_back(run.pointers[v]);
   const std::int64_t lanes = count_of(run, std::max<std::int64_t>(lane_count(), 1));
-  if (lanes > 0) in_registers_(places.data(), nullptr, 0, lanes);
+  if (lanes > 0) call_kernel(places.data(), 0, lanes);
   return false;
+}
+
+void ControlStep::call_kernel(void* const* buffers, std::int64_t begin, std::int64_t end) const {
+  if (!counters_) return static_cast<void>(in_registers_(buffers, nullptr, begin, end));
+  CountedIterations counted;
+  in_registers_(buffers, &counted.executions, begin, end);
+  counters_->count(0, counted.lanes, counted.places, 0, counted.executions);
 }
 
 Vec<BufferRef> ControlStep::results(Buffers operands) const {
@@ -186,13 +201,13 @@ Vec<BufferRef> ControlStep::run_in_registers(Buffers operands) const {
   if (!form_->functions.empty()) {
     run_recursions(buffers.data());
   } else if (form_->count < 0) {
-    in_registers_(buffers.data(), nullptr, 0, 1);
+    call_kernel(buffers.data(), 0, 1);
   } else {
     constexpr std::int64_t grain = 64;  // whole vectors, whole cache lines
     parallel_ranges(
         form_->count, grain,
         [&](std::int64_t begin, std::int64_t end) {
-          if (begin < end) in_registers_(buffers.data(), nullptr, begin, end);
+          if (begin < end) call_kernel(buffers.data(), begin, end);
         },
         4, Wake::when_long);
   }

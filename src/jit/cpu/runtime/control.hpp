@@ -18,6 +18,7 @@
 #include "../../nest/kernel.hpp"
 #include "../../passes/scan_tiling.hpp"
 #include "../../regions/lane_form.hpp"
+#include "../../services/lane_counters.hpp"
 #include "step.hpp"
 
 namespace vt::detail {
@@ -67,6 +68,8 @@ class ControlStep : public BufferStep {
   std::optional<LaneForm> in_register_form() const;
   bool is_to_be_remembered() const;
   Buffers run_in_registers(Buffers operands) const;
+  /// Lanes begin … end − 1, or the equation as it is.
+  void call_kernel(void* const* buffers, std::int64_t begin, std::int64_t end) const;
   void run_recursions(void* const* buffers) const;
   std::string start_of_recursion(const void* const* buffers) const;
   std::string lane_that_runs(std::int64_t lane, const void* const* buffers) const;
@@ -87,12 +90,13 @@ class ControlStep : public BufferStep {
   };
   LaneQueues lane_queues() const;
 
-  GraphBody alone_;                       ///< the equation by itself
-  std::optional<LaneForm> form_;          ///< all of it as one function, where it fits …
-  Kernel in_registers_;                   ///< … and its code
-  bool lanes_first_ = false;              ///< with lanes along axis 0 of what they differ in
-  Vec<std::size_t> in_place_;             ///< carries that are updated in the result's memory
-  std::unique_ptr<LaneMachine> machine_;  ///< of a lane call
+  GraphBody alone_;                         ///< the equation by itself
+  std::optional<LaneForm> form_;            ///< all of it as one function, where it fits …
+  Kernel in_registers_;                     ///< … and its code
+  bool lanes_first_ = false;                ///< with lanes along axis 0 of what they differ in
+  std::shared_ptr<LaneCounters> counters_;  ///< of its loop of lanes, if it has one
+  Vec<std::size_t> in_place_;               ///< carries that are updated in the result's memory
+  std::unique_ptr<LaneMachine> machine_;    ///< of a lane call
   Lanes lanes_;
   RowCut cut_;  ///< of a scan
   std::size_t carries_ = 0;

@@ -16,8 +16,8 @@ namespace vt::detail::cpu {
 /// buffer, which holds their initial contents. [begin, end): lanes; ignored where there are none.
 /// `calls`, where functions call themselves: the lane that runs, which is stored there; the depth
 /// of the calls around; the address up to which the stack may grow. The kernel may then leave by
-/// vt_leave_recursion. Where lanes take each other's places in a loop, room for the three numbers of
-/// CountedIterations.
+/// vt_leave_recursion. Where lanes take each other's places in a loop: room for the three numbers
+/// of CountedIterations.
 void emit_register_kernel(IrBuilder&, const std::string& name, const LaneForm& form);
 
 /// What the code is made for besides the form's Graph. The number of lanes is part of it only where

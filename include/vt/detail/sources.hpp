@@ -247,6 +247,7 @@
 #include "../../../src/jit/regions/region_gain.cpp"
 #include "../../../src/jit/regions/register_kernel.cpp"
 #include "../../../src/jit/regions/single_regions.cpp"
+#include "../../../src/jit/regions/sum_scans.cpp"
 #include "../../../src/jit/report/dump.cpp"
 #include "../../../src/jit/report/report_page.cpp"
 #include "../../../src/jit/report/report_text.cpp"

@@ -13,6 +13,7 @@
 #include "../lanes/lane_choice.hpp"
 #include "../regions/fused_regions.hpp"
 #include "../regions/single_regions.hpp"
+#include "../regions/sum_scans.hpp"
 #include "../report/dump.hpp"
 #include "masked_lanes.hpp"
 #include "passes.hpp"
@@ -53,6 +54,10 @@ constexpr Pass calls{PassName::inline_calls,
                      [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
 constexpr Pass masks{PassName::mask_lanes,
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
+constexpr Pass row_sums{PassName::scan_sums, [](Work& w) {
+                          w.graph = scan_sums_of_lanes(std::move(w.graph), w.target.frame,
+                                                       w.target.registers);
+                        }};
 constexpr Pass scans{PassName::split_scans,
                      [](Work& w) { w.graph = move_out_of_scans(w.graph, w.target.frame); }};
 constexpr Pass regions{PassName::form_fused_regions, [](Work& w) {
@@ -111,9 +116,10 @@ constexpr Pass owned{PassName::prefer_owned, [](Work& w) { prefer_owned(w.fusion
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups,        calls,  scans,    sparse,     regions,   singles,
-                            convolutions,  sums,   operands, short_axes, fusion,    rows,
-                            row_epilogues, chains, results,  owned,      schedules, pairs};
+constexpr Pass of_host[] = {groups,     calls,   row_sums,     scans,         sparse,
+                            regions,    singles, convolutions, sums,          operands,
+                            short_axes, fusion,  rows,         row_epilogues, chains,
+                            results,    owned,   schedules,    pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

@@ -491,6 +491,9 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than, const Vec<bool>&
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
                        (by_indices && !known[e.inputs[1]]);
     if (picks && !unset[e.inputs[0]] && g.aval(e.inputs[0]).elements() > more_than) return true;
+    const bool sums_rows = e.op == Op::scan && e.as<ScanParams>().sums;
+    for (std::size_t k = 0; sums_rows && k < e.inputs.size(); ++k)
+      if (is_sequence(e, k) && g.aval(e.inputs[k]).elements() > more_than) return true;
     Vec<bool> given;
     if (e.op == Op::while_)
       for (Var v : e.inputs) given.push_back(unset[v]);

@@ -380,6 +380,9 @@ struct ScanParams {
   int carries = 0, sequences = 0;
   std::int64_t length = 0;
   bool reverse = false;  ///< from the last element to the first; ys lie as xs do
+  /// A sum in its carries adds a term to each, which depends on no carry but a counter; in any
+  /// order. Passes make it, of sums.
+  bool sums = false;
   bool operator==(const ScanParams&) const = default;
 };
 /// batched_call: (x…) → the results of `body` on x…, for each lane: along axis 0, or their sum over

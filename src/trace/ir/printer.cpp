@@ -259,8 +259,8 @@ struct ParamsText {
     return text + (p.lanes ? ", " : "") + lanes_text(p.lanes);
   }
   std::string operator()(const ScanParams& p) const {
-    return formatted("carries={}, sequences={}, length={}{}", p.carries, p.sequences, p.length,
-                     p.reverse ? ", reverse" : "");
+    return formatted("carries={}, sequences={}, length={}{}{}", p.carries, p.sequences, p.length,
+                     p.reverse ? ", reverse" : "", p.sums ? ", sums" : "");
   }
 };
 

@@ -68,6 +68,8 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
   Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                      bool outermost);
+  /// What the body of a scan with ScanParams::sums gives.
+  Vec<Val> added_terms(const GraphBody& g, const Vec<Val>& inputs);
   /// With its elements, read now if they were not yet.
   const Val& loaded(Val& v);
   /// A small value that is read where it is first needed: what a fused region is given, and what

@@ -67,7 +67,8 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
   cost_ = std::max<std::int64_t>(1, register_cost(form));
   const bool waits_for_pivots =
       row <= 32 && b.target().vector_registers >= 32 &&
-      has_equation(graph_, [](const Equation& e) { return family_of(e.op) == Family::linalg; });
+      has_equation(graph_, [](const Equation& e) { return family_of(e.op) == Family::linalg; }) &&
+      !has_equation(graph_, [](const Equation& e) { return e.op == Op::scan; });
   const bool is_filled_later = has_equation(graph_, [](const Equation& e) { return is_unset(e); });
   const int vectors = is_filled_later            ? 1
                       : cost_ <= 60 && row <= 4  ? 4
@@ -384,7 +385,7 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
                                                 p.body->aval(p.body->inputs[i]), row)
                                       : operands[i]);
         const Flags outside = restrict_writes(init);
-        Vec<Val> next = run(*p.body, inputs);
+        Vec<Val> next = p.sums ? added_terms(*p.body, inputs) : run(*p.body, inputs);
         restore_writes(outside);
         for (std::size_t i = 0; i < carries; ++i)
           if (is_wide(init[i])) next[i] = wide(next[i]);
@@ -405,6 +406,44 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
     out[k] = form_.in_registers(g.aval(e.outputs[k])) ? unread(o) : kept(o);
   }
   return out;
+}
+
+// Terms that are products are added in one rounding, where the processor has that.
+Vec<Val> RegisterEmitter::added_terms(const GraphBody& g, const Vec<Val>& inputs) {
+  const Vec<int> makers = makers_of(g), reads = reads_of(g);
+  Vec<bool> later(g.equations.size());
+  const auto product_of = [&](const Equation& sum) -> const Equation* {
+    const Var term = sum.inputs[1];
+    if (makers[term] < 0 || reads[term] != 1 || !is_float(g.aval(term).dtype)) return nullptr;
+    const Equation& e = g.equations[makers[term]];
+    return e.op == Op::mul ? &e : nullptr;
+  };
+  for (const Var v : g.outputs) {
+    later[makers[v]] = true;
+    if (const Equation* product = product_of(g.equations[makers[v]]))
+      later[makers[product->outputs[0]]] = true;
+  }
+  Env env(g.avals.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) env[g.inputs[i]] = inputs[i];
+  for (std::size_t i = 0; i < later.size(); ++i)
+    if (!later[i]) run_equations(g, env, i, i + 1);
+  Vec<Val> sums;
+  for (const Var v : g.outputs) {
+    const Equation& sum = g.equations[makers[v]];
+    const Equation* product = product_of(sum);
+    if (!product) {
+      run_equations(g, env, makers[v], makers[v] + 1);
+      sums.push_back(loaded(env[v]));
+      continue;
+    }
+    const Val &x = loaded(env[product->inputs[0]]), &y = loaded(env[product->inputs[1]]);
+    Elements all = loaded(env[sum.inputs[0]]).elements();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = multiply_add(x[x.elements().size() == 1 ? 0 : i],
+                            y[y.elements().size() == 1 ? 0 : i], all[i]);
+    sums.push_back(std::move(all));
+  }
+  return sums;
 }
 
 Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {

@@ -1,0 +1,404 @@
+// Sums over many rows as scans: which equations belong to each row, and the scan's body.
+#include "sum_scans.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "../../trace/base/hash_map.hpp"
+#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/sub_graph.hpp"
+#include "../nest/cost_model.hpp"
+#include "lane_form.hpp"
+
+namespace vt::detail {
+
+namespace sum_scans {
+
+/// A sum over rows: of `x`, or of products of `x` and `y`.
+struct Sum {
+  int equation = -1;
+  Var x = -1, y = -1;  ///< y −1: there is none
+};
+
+bool is_sum(const GraphBody& g, const Equation& e) {
+  const DType d = g.aval(e.outputs[0]).dtype;
+  if ((d != DType::f32 && d != DType::f64) || g.aval(e.inputs[0]).dtype != d) return false;
+  if (e.op == Op::reduce_sum) return true;
+  return e.op == Op::dot_general && g.aval(e.inputs[1]).dtype == d && e.as<DotParams>().dtype == d;
+}
+
+class SumScan {
+ public:
+  SumScan(const GraphBody& g, std::int64_t least_rows)
+      : g_(g), least_rows_(least_rows), axes_(g), makers_(makers_of(g)), reads_(reads_of(g)) {}
+
+  /// The Graph with the sums over one axis as a scan; nothing if there are none.
+  std::optional<GraphBody> run() {
+    Vec<int> classes;
+    for (const Equation& e : g_.equations) {
+      if (e.outputs.size() != 1 || e.inputs.empty() || !is_sum(g_, e)) continue;
+      if (e.op == Op::dot_general) {
+        const auto& p = e.as<DotParams>();
+        for (std::size_t i = 0; i < p.lhs_contract.size(); ++i)
+          axes_.join(e.inputs[0], p.lhs_contract[i], e.inputs[1], p.rhs_contract[i]);
+      }
+    }
+    for (const Equation& e : g_.equations) {
+      if (e.outputs.size() != 1 || e.inputs.empty() || !is_sum(g_, e)) continue;
+      const Axes& summed =
+          e.op == Op::dot_general ? e.as<DotParams>().lhs_contract : e.as<AxesParams>().axes;
+      for (const int a : summed) {
+        if (g_.aval(e.inputs[0]).shape[a] < least_rows_) continue;
+        const int number = axes_.class_of(e.inputs[0], a);
+        if (std::find(classes.begin(), classes.end(), number) == classes.end())
+          classes.push_back(number);
+      }
+    }
+    for (const int number : classes)
+      if (std::optional<GraphBody> with = over(number)) return with;
+    return std::nullopt;
+  }
+
+ private:
+  /// The sums over the rows of this class.
+  std::optional<GraphBody> over(int number) {
+    axes_.choose(number);
+    find_sums();
+    find_members();
+    if (sums_.empty()) return std::nullopt;
+    Vec<bool> inside = members_;
+    for (const Sum& s : sums_) inside[s.equation] = true;
+    const Vec<Vec<int>> stages = stages_of(g_, makers_, inside);
+    // Sums that others wait for would need a second reading of the rows.
+    if (count_if(stages, [&](const Vec<int>& stage) {
+          return any_of(stage, [&](int i) { return inside[i]; });
+        }) != 1)
+      return std::nullopt;
+    GraphBody with = g_;
+    with.equations.clear();
+    for (const Vec<int>& stage : stages) {
+      for (const int i : stage)
+        if (!inside[i]) with.equations.push_back(g_.equations[i]);
+      if (any_of(stage, [&](int i) { return inside[i]; }) && !add_scan(with)) return std::nullopt;
+    }
+    return with;
+  }
+
+  void find_sums() {
+    sums_.clear();
+    for (std::size_t i = 0; i < g_.equations.size(); ++i) {
+      const Equation& e = g_.equations[i];
+      if (e.outputs.size() != 1 || e.inputs.empty() || !is_sum(g_, e) ||
+          axes_.axis(e.outputs[0]) >= 0)
+        continue;
+      const Var x = e.inputs[0];
+      const int a = axes_.axis(x);
+      if (a < 0 || axes_.ambiguous(x)) continue;
+      if (e.op == Op::reduce_sum) {
+        if (e.as<AxesParams>().axes.contains(a)) sums_.push_back({static_cast<int>(i), x, -1});
+        continue;
+      }
+      // Of each row the product of all elements of both factors.
+      const auto& p = e.as<DotParams>();
+      const Var y = e.inputs[1];
+      if (p.lhs_contract.size() == 1 && p.lhs_batch.empty() && p.lhs_contract[0] == a &&
+          p.rhs_contract[0] == axes_.axis(y) && !axes_.ambiguous(y))
+        sums_.push_back({static_cast<int>(i), x, y});
+    }
+  }
+
+  /// What is computed of each row for the sums alone.
+  void find_members() {
+    members_.assign(g_.equations.size(), false);
+    Vec<Var> waiting;
+    for (const Sum& s : sums_) {
+      waiting.push_back(s.x);
+      if (s.y >= 0) waiting.push_back(s.y);
+    }
+    while (!waiting.empty()) {
+      const Var v = waiting.back();
+      waiting.pop_back();
+      const int m = axes_.axis(v) < 0 ? -1 : makers_[v];
+      if (m < 0 || members_[m] || !is_of_a_row(g_.equations[m])) continue;
+      members_[m] = true;
+      for (const Var u : g_.equations[m].inputs) waiting.push_back(u);
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      HashMap<Var, int> inside;
+      const auto read = [&](const Equation& e) {
+        for (const Var v : e.inputs) ++inside[v];
+      };
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (members_[i]) read(g_.equations[i]);
+      for (const Sum& s : sums_) read(g_.equations[s.equation]);
+      for (std::size_t i = 0; i < members_.size(); ++i)
+        if (members_[i] && inside[g_.equations[i].outputs[0]] != reads_[g_.equations[i].outputs[0]])
+          members_[i] = false, changed = true;
+    }
+  }
+  bool counts_rows(const Equation& e) const {
+    return e.op == Op::iota && e.as<IotaParams>().axis == axes_.axis(e.outputs[0]);
+  }
+  bool is_of_a_row(const Equation& e) const {
+    if (e.outputs.size() != 1 || has_effect(e) || axes_.ambiguous(e.outputs[0])) return false;
+    if (counts_rows(e)) return true;
+    switch (family_of(e.op)) {
+      case Family::leaf: return e.op == Op::full && axes_.equation(e).has_value();
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+      case Family::reduce:
+      case Family::shape:
+      case Family::contract: return e.op != Op::conv_general && axes_.equation(e).has_value();
+      case Family::index: return e.op == Op::slice && axes_.equation(e).has_value();
+      default: return false;
+    }
+  }
+
+  /// The value of which it is a transposition, or the same, in each row.
+  Var same_row(Var v) const {
+    for (int m = makers_[v]; m >= 0 && members_[m]; m = makers_[v]) {
+      const Equation& e = g_.equations[m];
+      if (e.op != Op::transpose || axes_.aval(v).shape.rank() > 1) break;
+      v = e.inputs[0];
+    }
+    return v;
+  }
+
+  bool add_scan(GraphBody& with) {
+    // What the rows are made of.
+    Vec<Var> sequences, shared;
+    bool counts = false;
+    const auto give = [&](Var v) {
+      if (makers_[v] >= 0 && members_[makers_[v]]) return;
+      Vec<Var>& list = axes_.axis(v) >= 0 ? sequences : shared;
+      if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
+    };
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (!members_[i]) continue;
+      counts = counts || counts_rows(g_.equations[i]);
+      for (const Var v : g_.equations[i].inputs) give(v);
+    }
+    std::int64_t rows = 0;
+    for (const Sum& s : sums_) {
+      give(s.x);
+      if (s.y >= 0) give(s.y);
+      rows = g_.aval(s.x).shape[axes_.axis(s.x)];
+    }
+    // Rows of another place would have to be brought together.
+    if (any_of(sequences, [&](Var v) { return axes_.axis(v) != 0 || axes_.ambiguous(v); }))
+      return false;
+
+    auto body = std::make_shared<GraphBody>();
+    const RecycledVec<Aval> types = axes_.avals();
+    Copier inside(types, *body);
+    // Carries: the row's number, then the sums. A symmetric product is summed once.
+    struct Carry {
+      Var in = -1;
+      Aval aval;
+      bool symmetric = false;
+    };
+    Vec<Carry> carries;
+    const auto carry = [&](const Aval& a, bool symmetric) {
+      carries.push_back({body->fresh(a), a, symmetric});
+      body->inputs.push_back(carries.back().in);
+      return carries.back().in;
+    };
+    Var number = -1;
+    if (counts) number = carry(Aval(DType::i32, Shape{}), false);
+    for (const Sum& s : sums_) {
+      const Aval& out = g_.aval(g_.equations[s.equation].outputs[0]);
+      const Aval& row = types[s.x];
+      const bool symmetric = s.y >= 0 && row.shape.rank() == 1 && row.shape == types[s.y].shape &&
+                             row.elements() > 1 && same_row(s.x) == same_row(s.y);
+      const std::int64_t n = row.elements();
+      carry(symmetric ? Aval(out.dtype, Shape{n * (n + 1) / 2}) : Aval(out.dtype, out.shape),
+            symmetric);
+    }
+    for (const Vec<Var>* list : {&sequences, &shared})
+      for (const Var v : *list) body->inputs.push_back(inside[v]);
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (!members_[i]) continue;
+      const Equation& e = g_.equations[i];
+      if (!counts_rows(e)) {
+        inside.add(*axes_.equation(e));
+        continue;
+      }
+      const Aval& row = types[e.outputs[0]];
+      const Var one = add_equation(*body, Op::convert, make_params(ConvertParams{row.dtype}),
+                                   {number}, e.where);
+      inside.bind(e.outputs[0], broadcast(*body, one, row.shape, {}, e.where));
+    }
+    Vec<Var> next;
+    if (counts) {
+      const Aval one(DType::i32, Shape{});
+      const Var step = add_full(*body, one, 1);
+      next.push_back(add_equation(*body, Op::add, {}, {number, step}));
+    }
+    for (std::size_t k = 0; k < sums_.size(); ++k) {
+      const Carry& c = carries[k + (counts ? 1 : 0)];
+      const Var term = term_of(*body, inside, sums_[k], c.symmetric);
+      next.push_back(
+          add_equation(*body, Op::add, {}, {c.in, term}, g_.equations[sums_[k].equation].where));
+    }
+    body->outputs = next;
+
+    Equation scan;
+    scan.op = Op::scan;
+    scan.where = g_.equations[sums_[0].equation].where;
+    ScanParams p;
+    p.body = body;
+    p.carries = static_cast<int>(carries.size());
+    p.sequences = static_cast<int>(sequences.size());
+    p.length = rows;
+    p.sums = true;
+    scan.params = make_params(std::move(p));
+    for (const Carry& c : carries) {
+      scan.inputs.push_back(add_full(with, c.aval, 0));
+      scan.outputs.push_back(with.fresh(c.aval));
+    }
+    for (const Vec<Var>* list : {&sequences, &shared})
+      scan.inputs.append(list->begin(), list->end());
+    const Vec<Var> results(scan.outputs.begin(), scan.outputs.end());
+    // Sums that are as they were keep their names.
+    for (std::size_t k = 0; k < sums_.size(); ++k)
+      if (!carries[k + (counts ? 1 : 0)].symmetric)
+        scan.outputs[k + (counts ? 1 : 0)] = g_.equations[sums_[k].equation].outputs[0];
+    with.equations.push_back(std::move(scan));
+    for (std::size_t k = 0; k < sums_.size(); ++k)
+      if (carries[k + (counts ? 1 : 0)].symmetric)
+        add_whole(with, results[k + (counts ? 1 : 0)], g_.equations[sums_[k].equation].outputs[0]);
+    return true;
+  }
+
+  static Var add_full(GraphBody& to, const Aval& a, double value) {
+    return add_equation(to, Op::full, make_params(FullParams{Scalar(value).converted(a.dtype), a}),
+                        {});
+  }
+  static Var broadcast(GraphBody& to, Var v, const Shape& shape, const Axes& axes, CallSite where) {
+    if (to.aval(v).shape == shape) return v;
+    return add_equation(to, Op::broadcast_in_dim, make_params(BroadcastParams{shape, axes}), {v},
+                        where);
+  }
+  /// Elements of a vector, in the order of `places`.
+  static Var picked(GraphBody& to, Var v, const Vec<std::int32_t>& places, CallSite where) {
+    const auto n = static_cast<std::int64_t>(places.size());
+    const Aval indices(DType::i32, Shape{n, 1});
+    BufferRef numbers = allocate(indices.bytes());
+    std::copy(places.begin(), places.end(), numbers->as<std::int32_t>());
+    const Var at = add_equation(to, Op::constant,
+                                make_params(ConstantParams{std::move(numbers), indices}), {});
+    GatherParams p;
+    p.collapsed_slice_dims = p.start_index_map = Axes(0);
+    p.slice_sizes = Shape{1};
+    return add_equation(to, Op::gather, make_params(std::move(p)), {v, at}, where);
+  }
+
+  /// What a row adds to the sum.
+  Var term_of(GraphBody& body, Copier& inside, const Sum& s, bool symmetric) const {
+    const Equation& e = g_.equations[s.equation];
+    const Var x = inside[s.x];
+    if (s.y < 0) {
+      Axes others;
+      const int a = axes_.axis(s.x);
+      for (const int r : e.as<AxesParams>().axes)
+        if (r != a) others.push_back(r - (r > a));
+      if (others.empty()) return x;
+      return add_equation(body, Op::reduce_sum, make_params(AxesParams{others}), {x}, e.where);
+    }
+    const Var y = inside[s.y];
+    const Shape &of_x = body.aval(x).shape, &of_y = body.aval(y).shape;
+    if (symmetric) {
+      Vec<std::int32_t> left, right;
+      const auto n = static_cast<std::int32_t>(of_x[0]);
+      for (std::int32_t i = 0; i < n; ++i)
+        for (std::int32_t j = i; j < n; ++j) left.push_back(i), right.push_back(j);
+      const Var row = inside[same_row(s.x)];
+      return add_equation(body, Op::mul, {},
+                          {picked(body, row, left, e.where), picked(body, row, right, e.where)},
+                          e.where);
+    }
+    Shape all = of_x;
+    Axes first, last;
+    for (int d = 0; d < of_x.rank(); ++d) first.push_back(d);
+    for (int d = 0; d < of_y.rank(); ++d) {
+      last.push_back(of_x.rank() + d);
+      all.push_back(of_y[d]);
+    }
+    return add_equation(
+        body, Op::mul, {},
+        {broadcast(body, x, all, first, e.where), broadcast(body, y, all, last, e.where)}, e.where);
+  }
+  /// The matrix of the elements on and right of its diagonal.
+  void add_whole(GraphBody& to, Var half, Var whole) const {
+    const auto n = static_cast<std::int32_t>(g_.aval(whole).shape[0]);
+    const auto place = [&](std::int32_t i, std::int32_t j) {
+      return i * n - i * (i - 1) / 2 + j - i;
+    };
+    Vec<std::int32_t> places;
+    for (std::int32_t i = 0; i < n; ++i)
+      for (std::int32_t j = 0; j < n; ++j) places.push_back(place(std::min(i, j), std::max(i, j)));
+    Equation shaped;
+    shaped.op = Op::reshape;
+    shaped.params = make_params(ShapeParams{g_.aval(whole).shape});
+    shaped.inputs.push_back(picked(to, half, places, {}));
+    shaped.outputs.push_back(whole);
+    to.equations.push_back(std::move(shaped));
+  }
+
+  const GraphBody& g_;
+  const std::int64_t least_rows_;
+  LaneAxes axes_;
+  const Vec<int> makers_, reads_;
+  Vec<Sum> sums_;
+  Vec<bool> members_;
+};
+
+/// In bodies of one lane, at any depth; nothing if there are no such sums.
+std::optional<Equation> with_scans(const Equation& e);
+std::optional<GraphBody> with_scans(const GraphBody& g) {
+  // Shorter ones fit registers as they are, or nearly.
+  constexpr std::int64_t least_rows = 24;
+  GraphBody now = g;
+  bool changed = false;
+  for (Equation& e : now.equations)
+    if (std::optional<Equation> with = with_scans(e)) e = std::move(*with), changed = true;
+  while (std::optional<GraphBody> with = SumScan(now, least_rows).run())
+    now = std::move(*with), changed = true;
+  if (!changed) return std::nullopt;
+  drop_unread(now);
+  return now;
+}
+std::optional<Equation> with_scans(const Equation& e) {
+  if (e.op != Op::cond && e.op != Op::while_) return std::nullopt;
+  Vec<GraphRef> bodies;
+  bool changed = false;
+  for (const GraphRef& body : bodies_of(e.params)) {
+    std::optional<GraphBody> with = with_scans(*body);
+    changed = changed || with;
+    bodies.push_back(with ? std::make_shared<const GraphBody>(std::move(*with)) : body);
+  }
+  if (!changed) return std::nullopt;
+  Equation scanned = e;
+  scanned.params = with_bodies(e.params, bodies);
+  return scanned;
+}
+
+}  // namespace sum_scans
+
+GraphBody scan_sums_of_lanes(GraphBody g, std::int64_t frame, const RegisterLimits& limits) {
+  const auto fits = [&](const Equation& e) {
+    return register_form(alone(g, e), frame, limits).has_value();
+  };
+  for (Equation& e : g.equations) {
+    if ((e.op != Op::cond && e.op != Op::while_) || !lanes_of(e) || fits(e)) continue;
+    if (std::optional<Equation> with = sum_scans::with_scans(e); with && fits(*with))
+      e = std::move(*with);
+  }
+  return g;
+}
+
+}  // namespace vt::detail

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -121,6 +122,47 @@ TEST_P(SumScans, IsOneFunction) {
         vt::all(run(some(in[0]), some(in[1]), some(in[2]), in[3]) == some(all)).item<bool>())
         << count << " lanes";
   }
+}
+
+/// JᵀJ, Jᵀr and rᵀr of a fit of `count` points, without lanes.
+Tensors normal_equations(const Tensor& p, const Tensor& x, const Tensor& y) {
+  const auto residuals = [&](const Tensor& q) {
+    const Tensor at = vt::arange(x.dim(0), x.dtype()) * (1.0 / static_cast<double>(x.dim(0)));
+    return vt::vmap(model, {.in_axes = {vt::unmapped, 0}})(q, x) + at - y;
+  };
+  const Tensor j = vt::jacfwd(residuals)(p), r = residuals(p), t = vt::transpose(j);
+  return {vt::matmul(t, j), vt::matmul(t, r), vt::sum(r * r)};
+}
+
+TEST(SumsOfRows, AreOneReadingOfManyRows) {
+  for (const vt::DType d : {vt::f64, vt::f32})
+    for (const std::int64_t count : {1024, 2048, 2049, 5003, 100001}) {
+      const Tensors in{vt_test::random_tensor(d, {3}, 0.5, 1, 1).eval(),
+                       vt_test::random_tensor(d, {count}, -1, 1, 2).eval(),
+                       vt_test::random_tensor(d, {count}, -1, 1, 3).eval()};
+      vt_test::expect_same(
+          [](std::span<const Tensor> a) { return normal_equations(a[0], a[1], a[2]); }, in,
+          {.relative = d == vt::f64 ? 1e-12 : 2e-5, .absolute = 1e-4},
+          std::to_string(count) + " rows of " + vt::name_of(d));
+      const auto compiled = vt::jit(normal_equations);
+      for (const Tensor& t : compiled(in[0], in[1], in[2])) t.eval();
+      const std::string steps = compiled.explain(in[0], in[1], in[2]);
+      EXPECT_NE(steps.find(std::to_string(count) + " rows summed side by side"), std::string::npos)
+          << steps;
+    }
+}
+
+// Whatever is not finite in a row is so in its sums, in those of its place alone.
+TEST(SumsOfRows, RowsThatAreNotFiniteAreNotLost) {
+  const auto sums = vt::jit([](const Tensor& x) {
+    const Tensor j = vt::stack({vt::sin(x), x * x}, 1);
+    return vt::matmul(vt::transpose(j), j);
+  });
+  Tensor x = vt::linspace(0, 1, 3001, vt::f64);
+  EXPECT_TRUE(vt::all(vt::isfinite(sums(x))).item<bool>());
+  const Tensor bad = sums(vt::index_update(x, 3000, std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(vt::isnan(bad[0][0]).item<bool>());
+  EXPECT_TRUE(vt::isinf(bad[1][1]).item<bool>());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SumScans, testing::ValuesIn(all_sums()),

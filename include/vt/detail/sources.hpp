@@ -114,6 +114,7 @@
 #include "../../../src/jit/cpu/emit/register_kernel.cpp"
 #include "../../../src/jit/cpu/emit/register_memory.cpp"
 #include "../../../src/jit/cpu/emit/register_places.cpp"
+#include "../../../src/jit/cpu/emit/register_sums.cpp"
 #include "../../../src/jit/cpu/emit/register_values.cpp"
 #include "../../../src/jit/cpu/emit/simd_matrices.cpp"
 #include "../../../src/jit/cpu/emit/tiles.cpp"

@@ -57,6 +57,7 @@ constexpr Pass masks{PassName::mask_lanes,
 constexpr Pass row_sums{PassName::scan_sums, [](Work& w) {
                           w.graph = scan_sums_of_lanes(std::move(w.graph), w.target.frame,
                                                        w.target.registers);
+                          w.graph = scan_sums_of_rows(std::move(w.graph), w.target.registers);
                         }};
 constexpr Pass scans{PassName::split_scans,
                      [](Work& w) { w.graph = move_out_of_scans(w.graph, w.target.frame); }};

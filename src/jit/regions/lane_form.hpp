@@ -29,6 +29,9 @@ struct LaneForm {
   /// What it calls that calls itself. Then lanes run one after the other, each by scalars.
   Vec<RecursiveBody> functions = {};
   Vec<BufferRef> constants = {};  ///< that lie in memory; see constants_in_memory
+  /// The results are sums over all lanes, without what the first operands, as many, give to them;
+  /// those of integers are not made.
+  bool sums = false;
   bool side_by_side() const { return count >= 0 && functions.empty(); }
   bool in_registers(const Aval& a) const { return a.elements() <= most_in_registers; }
   /// Is a sequence of a loop inside brought from registers into the frame, where its rows are read

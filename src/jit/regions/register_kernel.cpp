@@ -555,6 +555,28 @@ bool lanes_fit(const Equation& lane_call, std::int64_t frame, const RegisterLimi
   return register_form(one, frame, limits).has_value();
 }
 
+/// A scan that sums over many rows, with these as lanes.
+std::optional<LaneForm> rows_of_sums(const GraphBody& alone, const RegisterLimits& limits) {
+  const auto& p = alone.equations[0].as<ScanParams>();
+  if (!p.sums || p.length < least_summed_rows) return std::nullopt;
+  LaneForm form{alone};
+  form.sums = true;
+  form.count = p.length;
+  Equation& e = form.lane.equations[0];
+  for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+    const bool is_row = is_sequence(e, i);
+    form.axes.push_back(is_row ? 0 : -1);
+    if (is_row) form.lane.avals[e.inputs[i]].shape = p.body->aval(p.body->inputs[i]).shape;
+  }
+  for (std::size_t k = 0; k < e.outputs.size(); ++k) form.axes.push_back(-1);
+  form.most_in_registers = limits.moved;
+  const GraphRef body = p.body;
+  e.op = Op::fused_region;
+  e.params = make_params(RegionParams{body, {}});
+  if (!fits_registers(form, 0, limits)) return std::nullopt;
+  return form;
+}
+
 /// Of the loops and branches of one lane that call recursive functions, each as a call of all
 /// lanes; or all that are inside of it.
 bool recursions_fit(const GraphBody& g, std::int64_t lanes, const CalledRef& name,
@@ -613,8 +635,10 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
                                       const RegisterLimits& of_target) {
   RegisterLimits limits = of_target;
   const Equation& e = alone.equations[0];
-  if (e.op == Op::scan)
+  if (e.op == Op::scan) {
+    if (std::optional<LaneForm> form = register_kernels::rows_of_sums(alone, limits)) return form;
     if (std::optional<LaneForm> form = lanes_of_scan(alone, limits)) return form;
+  }
   LaneForm form{alone};
   if (e.op == Op::batched_call &&
       any_of(e.as<BatchedCallParams>().summed, [](bool s) { return s; }))

@@ -59,6 +59,9 @@ struct RegisterLimits {
   bool (*has_code)(Op) = nullptr;  ///< which element-wise ops it has code for; null: for all
 };
 
+/// From so many rows on, the rows of sums without lanes are lanes.
+constexpr std::int64_t least_summed_rows = 1024;
+
 /// Loops inside a loop may make arrays (what a scan inside gives in its iterations, and the rows
 /// that are made of that). Where there are no lanes and the executor has memory for them in the
 /// function's frame, they lie there, so many bytes at most.

@@ -61,6 +61,14 @@ class SumScan {
     return std::nullopt;
   }
 
+  /// Of the Graph that run() gave: is a sum one of products whose factors are computed in it?
+  bool computes_factors() const {
+    return any_of(sums_, [&](const Sum& s) {
+      const auto computed = [&](Var v) { return makers_[v] >= 0 && members_[makers_[v]]; };
+      return s.y >= 0 && computed(s.x) && computed(s.y);
+    });
+  }
+
  private:
   /// The sums over the rows of this class.
   std::optional<GraphBody> over(int number) {
@@ -172,8 +180,10 @@ class SumScan {
     // What the rows are made of.
     Vec<Var> sequences, shared;
     bool counts = false;
+    Vec<bool> numbers(g_.equations.size());
     const auto give = [&](Var v) {
       if (makers_[v] >= 0 && members_[makers_[v]]) return;
+      if (axes_.axis(v) < 0 && is_number_[v]) return mark_numbers(v, numbers);
       Vec<Var>& list = axes_.axis(v) >= 0 ? sequences : shared;
       if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
     };
@@ -221,6 +231,7 @@ class SumScan {
     for (const Vec<Var>* list : {&sequences, &shared})
       for (const Var v : *list) body->inputs.push_back(inside[v]);
     for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (numbers[i]) inside.add(g_.equations[i]);
       if (!members_[i]) continue;
       const Equation& e = g_.equations[i];
       if (!counts_rows(e)) {
@@ -272,6 +283,28 @@ class SumScan {
       if (carries[k + (counts ? 1 : 0)].symmetric)
         add_whole(with, results[k + (counts ? 1 : 0)], g_.equations[sums_[k].equation].outputs[0]);
     return true;
+  }
+
+  /// The equations that make a value of numbers alone.
+  void mark_numbers(Var v, Vec<bool>& marked) const {
+    if (marked[makers_[v]]) return;
+    marked[makers_[v]] = true;
+    for (const Var u : g_.equations[makers_[v]].inputs) mark_numbers(u, marked);
+  }
+  /// Is it made of numbers alone, as a unit matrix? Code that knows them leaves out its zeros.
+  Vec<bool> made_of_numbers() const {
+    constexpr std::int64_t most = 288;
+    Vec<bool> is(g_.avals.size());
+    for (const Equation& e : g_.equations) {
+      if (e.outputs.size() != 1 || has_effect(e) || g_.aval(e.outputs[0]).elements() > most)
+        continue;
+      const Family f = family_of(e.op);
+      const bool plain = f == Family::leaf || f == Family::unary || f == Family::binary ||
+                         f == Family::select || f == Family::shape || e.op == Op::slice;
+      is[e.outputs[0]] =
+          plain && e.op != Op::input && all_of(e.inputs, [&](Var v) { return bool{is[v]}; });
+    }
+    return is;
   }
 
   static Var add_full(GraphBody& to, const Aval& a, double value) {
@@ -353,6 +386,7 @@ class SumScan {
   const std::int64_t least_rows_;
   LaneAxes axes_;
   const Vec<int> makers_, reads_;
+  const Vec<bool> is_number_ = made_of_numbers();
   Vec<Sum> sums_;
   Vec<bool> members_;
 };
@@ -388,6 +422,18 @@ std::optional<Equation> with_scans(const Equation& e) {
 }
 
 }  // namespace sum_scans
+
+GraphBody scan_sums_of_rows(GraphBody g, const RegisterLimits& limits) {
+  sum_scans::SumScan scans(g, least_summed_rows);
+  std::optional<GraphBody> with = scans.run();
+  if (!with) return g;
+  for (const Equation& e : with->equations)
+    if (e.op == Op::scan && e.as<ScanParams>().sums &&
+        (!scans.computes_factors() || !register_form(alone(*with, e), 0, limits)))
+      return g;
+  drop_unread(*with);
+  return std::move(*with);
+}
 
 GraphBody scan_sums_of_lanes(GraphBody g, std::int64_t frame, const RegisterLimits& limits) {
   const auto fits = [&](const Equation& e) {

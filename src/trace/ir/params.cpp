@@ -155,7 +155,9 @@ struct Hasher {
     add(p.lanes);
   }
   void add(const WhileParams& p) { all(p.condition, p.body, p.carries, p.lanes, p.checkpoints); }
-  void add(const ScanParams& p) { all(p.body, p.carries, p.sequences, p.length, p.reverse, p.sums); }
+  void add(const ScanParams& p) {
+    all(p.body, p.carries, p.sequences, p.length, p.reverse, p.sums);
+  }
   void add(const RegionParams& p) { all(p.body, p.lanes); }
   void add(const BatchedCallParams& p) { all(p.body, p.lanes, p.summed, p.schedule); }
   void add(const std::string& s) { mix(std::hash<std::string>()(s)); }

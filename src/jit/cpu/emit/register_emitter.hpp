@@ -68,8 +68,6 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   Vec<Val> loop_while(const Equation& e, const Vec<Val>& operands, bool outermost);
   Vec<Val> loop_scan(const GraphBody& g, const Equation& e, const Vec<Val>& operands,
                      bool outermost);
-  /// What the body of a scan with ScanParams::sums gives.
-  Vec<Val> added_terms(const GraphBody& g, const Vec<Val>& inputs);
   /// With its elements, read now if they were not yet.
   const Val& loaded(Val& v);
   /// A small value that is read where it is first needed: what a fused region is given, and what
@@ -79,6 +77,12 @@ class RegisterEmitter : SmallArrays<RegisterEmitter, Value> {
   Val laid_out(const Aval& whole, const Val& sequence);
   /// One element of a sequence.
   Val element(const Aval& whole, const Val& sequence, const Aval& one, Value row);
+
+  // ---- sums over rows (emit/register_sums.cpp) --------------------------------------------------
+  /// What the body of a scan with ScanParams::sums gives.
+  Vec<Val> added_terms(const GraphBody& g, const Vec<Val>& inputs);
+  /// Of the rows from arg(2) to arg(3).
+  void sum_rows();
 
   // ---- lanes that take the places of others (emit/register_places.cpp) --------------------------
   bool gives_places_away() const;

@@ -94,6 +94,8 @@ void RegisterEmitter::emit(const std::string& name) {
   }
   if (!form_) {
     whole();
+  } else if (form_.sums) {
+    sum_rows();
   } else if (gives_places_away()) {
     loop_with_places();
   } else {
@@ -408,44 +410,6 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
   return out;
 }
 
-// Terms that are products are added in one rounding, where the processor has that.
-Vec<Val> RegisterEmitter::added_terms(const GraphBody& g, const Vec<Val>& inputs) {
-  const Vec<int> makers = makers_of(g), reads = reads_of(g);
-  Vec<bool> later(g.equations.size());
-  const auto product_of = [&](const Equation& sum) -> const Equation* {
-    const Var term = sum.inputs[1];
-    if (makers[term] < 0 || reads[term] != 1 || !is_float(g.aval(term).dtype)) return nullptr;
-    const Equation& e = g.equations[makers[term]];
-    return e.op == Op::mul ? &e : nullptr;
-  };
-  for (const Var v : g.outputs) {
-    later[makers[v]] = true;
-    if (const Equation* product = product_of(g.equations[makers[v]]))
-      later[makers[product->outputs[0]]] = true;
-  }
-  Env env(g.avals.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) env[g.inputs[i]] = inputs[i];
-  for (std::size_t i = 0; i < later.size(); ++i)
-    if (!later[i]) run_equations(g, env, i, i + 1);
-  Vec<Val> sums;
-  for (const Var v : g.outputs) {
-    const Equation& sum = g.equations[makers[v]];
-    const Equation* product = product_of(sum);
-    if (!product) {
-      run_equations(g, env, makers[v], makers[v] + 1);
-      sums.push_back(loaded(env[v]));
-      continue;
-    }
-    const Val &x = loaded(env[product->inputs[0]]), &y = loaded(env[product->inputs[1]]);
-    Elements all = loaded(env[sum.inputs[0]]).elements();
-    for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = multiply_add(x[x.elements().size() == 1 ? 0 : i],
-                            y[y.elements().size() == 1 ? 0 : i], all[i]);
-    sums.push_back(std::move(all));
-  }
-  return sums;
-}
-
 Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {
   if (sequence.memory() >= 0) return kept(objects_[sequence.memory()]);
   if (sequence.is_array() || !form_.lays_out(whole)) return sequence;
@@ -490,7 +454,7 @@ std::string register_kernel_key(const LaneForm& form) {
   std::string key = "register kernel\n" +
                     (form.functions.empty() ? to_text(form.lane)
                                             : text_of(form.lane, form.functions, form.constants));
-  if (form) key += "lanes ";
+  if (form) key += form.sums ? "sums of lanes " : "lanes ";
   int last = 0;
   for (int axis : form.axes) last = std::max(last, axis);
   if (last > 0) key += std::to_string(form.count);

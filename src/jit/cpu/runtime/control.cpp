@@ -200,6 +200,8 @@ Vec<BufferRef> ControlStep::run_in_registers(Buffers operands) const {
   for (const BufferRef& b : results) buffers.push_back(b->data);
   if (!form_->functions.empty()) {
     run_recursions(buffers.data());
+  } else if (form_->sums) {
+    run_sums(buffers);
   } else if (form_->count < 0) {
     call_kernel(buffers.data(), 0, 1);
   } else {
@@ -212,6 +214,50 @@ Vec<BufferRef> ControlStep::run_in_registers(Buffers operands) const {
         4, Wake::when_long);
   }
   return results;
+}
+
+/// Sums of parts of equal length, in pairs.
+template <class T>
+static void add_parts(const T* parts, std::int64_t count, std::int64_t n, double* sums) {
+  if (count == 1) return static_cast<void>(std::copy_n(parts, n, sums));
+  const std::int64_t half = count / 2;
+  Vec<double> other(n);
+  add_parts(parts, half, n, sums);
+  add_parts(parts + half * n, count - half, n, other.data());
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += other[i];
+}
+
+// In parts whose length depends on nothing, so that bits do not depend on threads.
+void ControlStep::run_sums(SmallVec<void*, 32>& buffers) const {
+  constexpr std::int64_t rows = 2048;
+  const std::int64_t parts = (form_->count + rows - 1) / rows;
+  const std::size_t operands = equation().inputs.size(), sums = equation().outputs.size();
+  Vec<BufferRef> partial;
+  for (std::size_t k = 0; k < sums; ++k)
+    partial.push_back(allocate(alone_.aval(alone_.outputs[k]).bytes() * parts, "parts of sums"));
+  parallel_ranges(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    SmallVec<void*, 32> own = buffers;
+    for (std::int64_t part = begin; part < end; ++part) {
+      for (std::size_t k = 0; k < sums; ++k)
+        own[operands + k] =
+            partial[k]->as<std::byte>() + part * alone_.aval(alone_.outputs[k]).bytes();
+      call_kernel(own.data(), part * rows, std::min((part + 1) * rows, form_->count));
+    }
+  });
+  for (std::size_t k = 0; k < sums; ++k) {
+    const Aval& a = alone_.aval(alone_.outputs[k]);
+    const std::int64_t n = a.elements();
+    Vec<double> all(n);
+    const auto put = [&]<class T>(T) {
+      add_parts(partial[k]->as<const T>(), parts, n, all.data());
+      for (std::int64_t i = 0; i < n; ++i)
+        static_cast<T*>(buffers[operands + k])[i] =
+            static_cast<T>(all[i] + static_cast<const T*>(buffers[k])[i]);
+    };
+    if (a.dtype == DType::f64) put(double());
+    else if (a.dtype == DType::f32) put(float());
+    else std::memset(buffers[operands + k], 0, a.bytes());  // a counter, which nothing reads
+  }
 }
 
 void ControlStep::run_recursions(void* const* buffers) const {
@@ -364,13 +410,14 @@ void ControlStep::report_bodies(Report& report, int depth) const {
     note.title = equation().as<RecursionParams>().function->name +
                  " calls itself; its body is a program of its own";
   if (form_)
-    note.title =
-        std::string("one function, its values in registers") +
-        (form_->functions.empty() ? "" : ", calls itself") +
-        (form_->count < 0 ? std::string()
-                          : ", " + std::to_string(form_->count) + " lanes " +
-                                (form_->functions.empty() ? "side by side" : "one by one")) +
-        (in_registers_.optimised() ? "" : ", not optimised yet");
+    note.title = std::string("one function, its values in registers") +
+                 (form_->functions.empty() ? "" : ", calls itself") +
+                 (form_->count < 0 ? std::string()
+                                   : ", " + std::to_string(form_->count) +
+                                         (form_->sums                ? " rows summed side by side"
+                                          : form_->functions.empty() ? " lanes side by side"
+                                                                     : " lanes one by one")) +
+                 (in_registers_.optimised() ? "" : ", not optimised yet");
   if (!note.title.empty()) report.push_back(std::move(note));
   if (machine_) machine_->report(report, depth);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {

@@ -53,7 +53,7 @@ class ControlStep : public BufferStep {
   /// of what they differ in, or as a fused region without lanes; no function if it is neither, or
   /// writes over operands.
   const Kernel* kernel_of_rows() const {
-    return form_ && lanes_first_ && in_place_.empty() ? &in_registers_ : nullptr;
+    return form_ && lanes_first_ && in_place_.empty() && !form_->sums ? &in_registers_ : nullptr;
   }
   /// Of that function; −1: it has none.
   std::int64_t lane_count() const { return form_ ? form_->count : -1; }
@@ -68,6 +68,7 @@ class ControlStep : public BufferStep {
   std::optional<LaneForm> in_register_form() const;
   bool is_to_be_remembered() const;
   Buffers run_in_registers(Buffers operands) const;
+  void run_sums(SmallVec<void*, 32>& buffers) const;
   /// Lanes begin … end − 1, or the equation as it is.
   void call_kernel(void* const* buffers, std::int64_t begin, std::int64_t end) const;
   void run_recursions(void* const* buffers) const;

@@ -19,7 +19,7 @@ constexpr double fading = 0.5;
 constexpr double good_enough = 1e-4;  // of what the model said, to accept a step
 // A step within this part of what the model said does without acceleration next time.
 constexpr double as_said = 0.25;
-constexpr double most_curved = 0.75;  // Transtrum and Sethna's α
+constexpr double most_curved = 1.5;   // Transtrum and Sethna's α
 constexpr double rescue = 1e-3;       // where Gauss–Newton begins to damp
 
 /// What a step is computed from: JᵀJ [n, n] and Jᵀr [n]; or the triangle of J [k, n] and Qᵀr [k].
@@ -103,7 +103,7 @@ struct State {
   Tensor reason;             ///< i32[], negative while it goes on
   Tensor damping, growth;    ///< float[]; by which factor the next bad step raises it
   Tensor rejected;           ///< bool[]: the last step was not accepted
-  Tensor good;               ///< bool[]: the last step was as the model said
+  Tensor good;               ///< bool[]: the last step was as the model said, or there was none
   Tensor usable;             ///< bool[]: the trial is one
   Tensor short_step;         ///< bool[]: the trial is within xtol
   Tensor value, gain;        ///< float[]; what the model says of the trial
@@ -234,7 +234,8 @@ class Steps {
     const Tensor squares = squares_of(p, system);
     s.scale = vt::where(accepted, vt::maximum(fading * now.scale, squares), now.scale);
     s.scale = vt::where(s.scale > 0.0, s.scale, vt::ones_like(s.scale));
-    s.good = moved & !now.rejected & (vt::abs(ratio - 1.0) <= as_said);
+    const Tensor good_before = !now.rejected;
+    s.good = accepted & (first | (good_before & (vt::abs(ratio - 1.0) <= as_said)));
     s.rejected = !accepted;
     damp(s, now, ratio, accepted, moved);
 
@@ -260,12 +261,10 @@ class Steps {
     const bool newton = p.options.damping == 0.0;
     const Tensor raised =
         newton ? vt::maximum(now.damping * now.growth, p.number(rescue)) : now.damping * now.growth;
-    Tensor lowered = p.number(0);
-    if (!newton) {
-      const Tensor off = 2.0 * ratio - 1.0;
-      lowered = vt::maximum(now.damping * vt::maximum(1.0 - off * off * off, p.number(1.0 / 3)),
-                            p.number(epsilon / 256));
-    }
+    const Tensor off = 2.0 * ratio - 1.0;
+    Tensor lowered = now.damping * vt::maximum(1.0 - off * off * off, p.number(1.0 / 3));
+    if (newton) lowered = vt::where(lowered < rescue / 1000, p.number(0), lowered);
+    else lowered = vt::maximum(lowered, p.number(epsilon / 256));
     s.damping = vt::where(accepted, vt::where(moved, lowered, now.damping), raised);
     s.growth = vt::where(accepted, p.number(2), 2.0 * now.growth);
   }

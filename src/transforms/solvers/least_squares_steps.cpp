@@ -19,8 +19,8 @@ constexpr double fading = 0.5;
 constexpr double good_enough = 1e-4;  // of what the model said, to accept a step
 // A step within this part of what the model said does without acceleration next time.
 constexpr double as_said = 0.25;
-constexpr double most_curved = 1.5;   // Transtrum and Sethna's α
-constexpr double rescue = 1e-3;       // where Gauss–Newton begins to damp
+constexpr double most_curved = 1.5;  // Transtrum and Sethna's α
+constexpr double rescue = 1e-3;      // where Gauss–Newton begins to damp
 
 /// What a step is computed from: JᵀJ [n, n] and Jᵀr [n]; or the triangle of J [k, n] and Qᵀr [k].
 struct System {

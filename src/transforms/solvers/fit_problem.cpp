@@ -11,8 +11,6 @@ namespace vt::detail::fitting {
 
 using namespace solver_parts;
 
-namespace {
-
 [[noreturn]] void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
   fail(kind, std::string(call.name) + ": " + what, call.where);
 }
@@ -36,8 +34,6 @@ GradCall by_one(const std::span<const Tensor> arguments, const ControlCall& call
   g.where = call.where;
   return g;
 }
-
-}  // namespace
 
 Problem::Problem(const FlatFunction& residuals, std::span<const Tensor> guess,
                  const FlatFunction& plus, std::int64_t dimension,
@@ -248,22 +244,43 @@ Tensor Problem::value(const Tensor& r) const {
   return (0.5 * scale * scale) * vt::sum(loss_of(r).value);
 }
 
-Tensor Problem::gradient(std::span<const Tensor> point, const Tensor& delta) const {
-  const FlatFunction of_delta = [&](std::span<const Tensor> d) {
-    return std::vector<Tensor>{value(residuals(moved(point, d[0])))};
+FlatFunction Problem::from(std::span<const Tensor> point) const {
+  return [this, point](std::span<const Tensor> x) {
+    // The parameters themselves vary where nothing but their sum is meant.
+    const std::vector<Tensor> at = moved_by_user() ? moved(point, x[0]) : std::vector<Tensor>{x[0]};
+    return std::vector<Tensor>{residuals(at)};
   };
-  return value_and_grad_flat(of_delta, by_one({&delta, 1}, call)).gradients[0];
+}
+
+Tensor Problem::gradient(std::span<const Tensor> point) const {
+  return slope(
+      point, [&](const Tensor& r) { return value(r); },
+      [](const Linearized& at) { return at.residuals; });
+}
+
+Tensor Problem::slope(std::span<const Tensor> point,
+                      FunctionRef<Tensor(const Tensor& residuals)> of,
+                      FunctionRef<Tensor(const Linearized&)> weights) const {
+  const Tensor at = moved_by_user() ? zeros() : point[0];
+  const FlatFunction r = from(point);
+  const FlatFunction f = [&](std::span<const Tensor> x) {
+    return std::vector<Tensor>{of(r(x)[0])};
+  };
+  Tensor by_all;
+  try {
+    by_all = value_and_grad_flat(f, by_one({&at, 1}, call)).gradients[0];
+  } catch (const Error&) {  // what has no reverse mode has a Jacobian by forward mode
+    const Linearized all = linearized(point);
+    return vt::matmul(weights(all), all.jacobian);
+  }
+  return free ? vt::where(*free, by_all, number(0)) : by_all;
 }
 
 Linearized Problem::linearized(std::span<const Tensor> point) const {
-  // The parameters themselves vary where nothing but their sum is meant.
   const Tensor at = moved_by_user() ? zeros() : point[0];
-  const FlatFunction f = [&](std::span<const Tensor> x) {
-    return std::vector<Tensor>{
-        residuals(moved_by_user() ? moved(point, x[0]) : std::vector<Tensor>{x[0]})};
-  };
-  JacobianFlat both = jacobian_flat(f, by_one({&at, 1}, call),
-                                    n <= 2 * m ? JacobianMode::forward : JacobianMode::reverse, 0);
+  const JacobianFlat both =
+      jacobian_flat(from(point), by_one({&at, 1}, call),
+                    n <= 2 * m ? JacobianMode::forward : JacobianMode::reverse, 0);
   Linearized out{{}, both.outputs[0], both.blocks[0][0]};
   if (free) out.jacobian = vt::where(*free, out.jacobian, number(0));
   out.value = value(out.residuals);
@@ -280,12 +297,16 @@ Tensor Problem::curvature(std::span<const Tensor> point, const Tensor& step) con
   const FlatFunction along = [&](std::span<const Tensor> s) {
     return std::vector<Tensor>{residuals(moved(point, s[0] * step))};
   };
-  const FlatFunction slope = [&](std::span<const Tensor> s) {
+  const FlatFunction speed = [&](std::span<const Tensor> s) {
     return jvp_flat(along, by_one(s, call), {&one, 1}).tangents;
   };
-  const Tensor second = jvp_flat(slope, by_one({&start, 1}, call), {&one, 1}).tangents[0];
-  if (options.loss == Loss::linear) return second;
-  return second * multiplier(loss_of(residuals(point)));
+  const Tensor second = jvp_flat(speed, by_one({&start, 1}, call), {&one, 1}).tangents[0];
+  // Each row of J is multiplied as in linearized(), and so is that of the second derivative.
+  const Tensor row =
+      options.loss == Loss::linear ? number(1) : multiplier(loss_of(residuals(point)));
+  return slope(
+      point, [&](const Tensor& r) { return vt::sum(r * (row * row * second)); },
+      [&](const Linearized&) { return row * second; });
 }
 
 std::optional<Tensor> Problem::held(const Tensor& x, const Tensor& gradient) const {

@@ -44,10 +44,10 @@ class Problem {
   /// [m]
   Tensor residuals(std::span<const Tensor> point) const;
   Tensor value(const Tensor& residuals) const;
-  /// The gradient of the value by delta, at point moved by delta: [n].
-  Tensor gradient(std::span<const Tensor> point, const Tensor& delta) const;
+  /// The gradient of the value: [n], 0 for what is fixed.
+  Tensor gradient(std::span<const Tensor> point) const;
   Linearized linearized(std::span<const Tensor> point) const;
-  /// The second derivative of the residuals along a step, as rows of the Jacobian are multiplied.
+  /// Jᵀ times the second derivative of the residuals along a step: [n].
   Tensor curvature(std::span<const Tensor> point, const Tensor& step) const;
   /// Where a bound holds a parameter against its gradient: bool[n].
   std::optional<Tensor> held(const Tensor& x, const Tensor& gradient) const;
@@ -61,6 +61,11 @@ class Problem {
     Tensor z, value, first, second;
   };
   LossAt loss_of(const Tensor& residuals) const;
+  /// The residuals as a function of what varies at this point, which is used while it lives.
+  FlatFunction from(std::span<const Tensor> point) const;
+  /// The derivative of a function of the residuals, or Jᵀ times weights, which must be the same.
+  Tensor slope(std::span<const Tensor> point, FunctionRef<Tensor(const Tensor& residuals)> of,
+               FunctionRef<Tensor(const Linearized&)> weights) const;
   /// By which a row of the Jacobian is multiplied.
   Tensor multiplier(const LossAt&) const;
   Tensor per_parameter(const PerParameter&, DType, const char* name) const;

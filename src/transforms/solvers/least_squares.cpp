@@ -15,17 +15,16 @@ namespace fitting {
 
 using namespace solver_parts;
 
-namespace {
-
 Tensor below(const Tensor& reason, StopReason limit) {
   return reason < static_cast<std::int64_t>(limit);
 }
 
 /// What is 0 at the solution, as a function of delta from a point near it.
 Tensor condition(const Problem& p, std::span<const Tensor> near, const Tensor& delta) {
-  Tensor zero = p.gradient(near, delta);
+  const std::vector<Tensor> point = p.moved(near, delta);
+  Tensor zero = p.gradient(point);
   if (p.moved_by_user()) return p.free ? vt::where(*p.free, zero, delta) : zero;
-  const Tensor x = p.moved(near, delta)[0];
+  const Tensor x = point[0];
   if (p.bounded()) {
     const Tensor at = vt::stop_gradient(x), slope = vt::stop_gradient(zero);
     if (p.lower) zero = vt::where((at <= *p.lower) & (slope > 0.0), x - *p.lower, zero);
@@ -34,8 +33,6 @@ Tensor condition(const Problem& p, std::span<const Tensor> near, const Tensor& d
   if (p.free) zero = vt::where(*p.free, zero, x - p.point_of(p.guess())[0]);
   return zero;
 }
-
-}  // namespace
 
 Fitted fitted(const Problem& p) {
   // First where it is, without a derivative; then the move from there, 0, with its own.
@@ -58,8 +55,6 @@ Fitted fitted(const Problem& p) {
   return {p.moved(near, delta[0]), found[k], found[k + 1], found[k + 2]};
 }
 
-namespace {
-
 FitFlat result_of(const Problem& p, const Fitted& f) {
   FitFlat out;
   out.x = p.leaves_of(f.point);
@@ -70,8 +65,6 @@ FitFlat result_of(const Problem& p, const Fitted& f) {
   out.reason = f.reason;
   return out;
 }
-
-}  // namespace
 
 }  // namespace fitting
 

@@ -11,8 +11,6 @@ namespace vt::detail::fitting {
 
 using namespace solver_parts;
 
-namespace {
-
 // Each accepted step lets the scale of a parameter, the greatest square of its column of J so far,
 // fall by this factor: a column that was large at a bad start does not hold its parameter for ever.
 constexpr double fading = 0.5;
@@ -48,18 +46,19 @@ class Damped {
       else rest = vt::sqrt(damping) * one;
       const vt::linalg::QrResult qr =
           vt::linalg::qr(vt::concatenate({s.matrix * vt::expand_dims(unit_, Axes{0}), rest}, 0));
-      rows_ = s.matrix.shape()[0];
-      orthogonal_ = qr.q;
+      orthogonal_ = grad_build::slice_axis(qr.q, 0, 0, s.matrix.shape()[0]);
       factor_ = qr.r;
     }
   }
-  /// The half of the solution of the system with this right side: its square is what the linear
-  /// model gains.
-  Tensor half(const Tensor& right) const {
-    if (p_.options.method == LeastSquaresMethod::normal_equations)
-      return vt::linalg::solve_triangular(factor_, -(right * unit_), 0, true);
-    const Tensor q = orthogonal_[vt::Slice(0, rows_)];
-    return -vt::matmul(right, q);
+  /// The half of the solution of the system: its square is what the linear model gains.
+  Tensor half(const System& s) const {
+    if (p_.options.method == LeastSquaresMethod::normal_equations) return half_of_gradient(s.right);
+    return -vt::matmul(s.right, orthogonal_);
+  }
+  /// The same with Jᵀr given.
+  Tensor half_of_gradient(const Tensor& gradient) const {
+    const bool lower = p_.options.method == LeastSquaresMethod::normal_equations;
+    return vt::linalg::solve_triangular(factor_, -(gradient * unit_), lower ? 0 : 1, lower);
   }
   /// In units of the scale.
   Tensor whole(const Tensor& half) const {
@@ -72,7 +71,6 @@ class Damped {
  private:
   const Problem& p_;
   Tensor unit_, factor_, orthogonal_;
-  std::int64_t rows_ = 0;
 };
 
 System system_of(const Problem& p, const Tensor& jacobian, const Tensor& residuals) {
@@ -82,10 +80,6 @@ System system_of(const Problem& p, const Tensor& jacobian, const Tensor& residua
   }
   const vt::linalg::QrResult qr = vt::linalg::qr(jacobian);
   return {qr.r, vt::matmul(residuals, qr.q)};
-}
-/// Of acceleration: the system with the residuals' second derivative for residuals.
-Tensor right_side(const Problem& p, const Tensor& jacobian, const Tensor& second) {
-  return system_of(p, jacobian, second).right;
 }
 Tensor gradient_of(const Problem& p, const System& s) {
   return p.options.method == LeastSquaresMethod::normal_equations ? s.right
@@ -274,7 +268,7 @@ class Steps {
     std::optional<Tensor> held;
     if (p.bounded()) held = p.held(s.point[0], gradient);
     const Damped system(p, s.system, s.scale, s.damping, held);
-    const Tensor half = system.half(s.system.right), units = system.whole(half);
+    const Tensor half = system.half(s.system), units = system.whole(half);
     Tensor step = units * system.unit();
     const Tensor length_of_step = dot(units, units);
     Tensor usable = vt::all(vt::isfinite(step));
@@ -330,18 +324,13 @@ class Steps {
         wanted,
         [&](std::span<const Tensor> in) {
           const std::span<const Tensor> point = in.first(in.size() - 1);
-          const Tensor second = p.curvature(point, in.back());
-          return std::vector<Tensor>{right_side(p, p.linearized(point).jacobian, second)};
+          return std::vector<Tensor>{p.curvature(point, in.back())};
         },
-        [&](std::span<const Tensor>) {
-          return std::vector<Tensor>{grad_build::zeros_like(s.system.right)};
-        },
-        operands, p.call)[0];
-    return system.whole(system.half(right));
+        [&](std::span<const Tensor>) { return std::vector<Tensor>{p.zeros()}; }, operands,
+        p.call)[0];
+    return system.whole(system.half_of_gradient(right));
   }
 };
-
-}  // namespace
 
 std::vector<Tensor> steps(const Problem& p, std::span<const Tensor> start) {
   const Steps method(p);

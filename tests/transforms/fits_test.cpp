@@ -430,7 +430,7 @@ TEST(CurveFit, ErrorsHaveDerivatives) {
 TEST(LeastSquares, WrongUses) {
   const auto with = [](const LeastSquaresOptions& o) { (void)fitted(measured, o); };
   expect_error([&] { with({.ftol = -1.0}); }, ErrorKind::value,
-               {"vt::least_squares: ftol is -1", "least_squares_test.cpp"});
+               {"vt::least_squares: ftol is -1", "fits_test.cpp"});
   expect_error([&] { with({.xtol = std::nan("")}); }, ErrorKind::value, {"xtol is nan"});
   expect_error([&] { with({.gtol = -1e-3}); }, ErrorKind::value, {"gtol is -0.001"});
   expect_error([&] { with({.max_iterations = 0}); }, ErrorKind::value, {"max_iterations is 0"});

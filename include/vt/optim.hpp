@@ -48,7 +48,8 @@ class PerParameter {
 };
 
 /// Options of least_squares. A tolerance of 0 is off; without a value each has that of its comment,
-/// the first for parameters in f64, the second for f32. All are judged on accepted steps only.
+/// the first for parameters in f64, the second for f32. All are judged on accepted steps only; ftol
+/// and xtol not on steps that are short because of much damping.
 struct LeastSquaresOptions {
   /// ends when a step was to lower the value by at most ftol times it, and did not lower it by
   /// more; 1e-18, 1e-9
@@ -59,7 +60,7 @@ struct LeastSquaresOptions {
   /// ends when the residuals are nearly orthogonal to each column of J: the cosine is at most
   /// gtol; columns of parameters that a bound holds do not count; 1e-12, 1e-5
   std::optional<Param<double>> gtol = std::nullopt;
-  Param<std::int64_t> max_iterations = 1000;  ///< steps that are tried
+  Param<std::int64_t> max_iterations = 2000;  ///< steps that are tried
   Loss loss = Loss::linear;
   Param<double> loss_scale = 1.0;  ///< residuals well below it count as squares, others less
   std::optional<PerParameter> lower = std::nullopt;  ///< bounds, which are not left on the way
@@ -151,7 +152,7 @@ Solution<T> solution_of(const T& like, const FitFlat& fit) {
 /// The parameters x with the least Σ ½ r², r being all elements of residuals(x), or the least sum
 /// that options.loss makes of them, from a guess, by the method of Levenberg and Marquardt. Never
 /// throws for not converging: the solution says why it ended. Under vmap each lane ends on its own,
-/// and does what it does whatever the number of lanes.
+/// and takes the steps that it takes alone, up to rounding errors in sums.
 /// x is differentiable by what residuals and bounds capture, and by fixed elements of the guess, in
 /// both modes and to any order, by the condition that the gradient is 0; so is the value. The
 /// matrix of second derivatives is built for that. By the rest of the guess x is constant. Where a

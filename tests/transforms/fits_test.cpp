@@ -216,26 +216,34 @@ TEST(LeastSquares, LanesAreTheLoop) {
   }
 }
 
-TEST(LeastSquares, BitsOfALaneDoNotDependOnTheOthers) {
+// Bit for bit where sums have one order: compiled code chooses the order of a sum by the number of
+// lanes.
+TEST(LeastSquares, ALaneDoesNotDependOnTheOthers) {
   const Tensor noise = 0.1 * vt::random::normal(vt::random::key(1), {64, 9}, vt::f64);
   const Tensor data = vt::index_update(measured + noise, 5, std::nan(""));
+  const Tolerance rounding = vt_test::forced_backend() == "interpreter"
+                                 ? vt_test::exact
+                                 : Tolerance{.relative = 1e-11, .absolute = 1e-13};
   for (const vt::LeastSquaresMethod method : methods) {
     const auto solve = vt::jit(vt::vmap([&](Tensor y) {
       const auto s = fitted(y, {.method = method});
-      return std::tuple(s.x, s.value, s.iterations, s.evaluations, s.reason);
+      return std::tuple(s.x, s.value, s.iterations, s.evaluations, s.converged, s.reason);
     }));
     const auto all = solve(data);
-    EXPECT_EQ(std::get<4>(all)[5].item<int>(), static_cast<int>(StopReason::not_finite));
+    EXPECT_EQ(std::get<5>(all)[5].item<int>(), static_cast<int>(StopReason::not_finite));
     for (const std::int64_t lanes : {1, 2, 7, 33}) {
       SCOPED_TRACE(lanes);
       const auto some = solve(data[vt::slice(0, lanes)]);
       const auto check = [&](const Tensor& part, const Tensor& whole) {
-        expect_close(part, whole[vt::slice(0, lanes)]);
+        expect_close(part, whole[vt::slice(0, lanes)], rounding);
       };
       check(std::get<0>(some), std::get<0>(all));
       check(std::get<1>(some), std::get<1>(all));
+      check(std::get<4>(some), std::get<4>(all));
+      if (rounding.relative > 0) continue;  // the last step may be one more or less
       check(std::get<2>(some), std::get<2>(all));
       check(std::get<3>(some), std::get<3>(all));
+      check(std::get<5>(some), std::get<5>(all));
     }
   }
 }

@@ -11,9 +11,11 @@ namespace vt::detail::fitting {
 
 using namespace solver_parts;
 
-// Each accepted step lets the scale of a parameter, the greatest square of its column of J so far,
-// fall by this factor: a column that was large at a bad start does not hold its parameter for ever.
-constexpr double fading = 0.5;
+// The scale of a parameter is the greatest square of its column of J so far, but never more than so
+// many times what it is now: a start where a column was enormous does not hold it for ever.
+constexpr double memory = 1e8;
+// A step that damping of so many times a column's square made short does not tell of convergence.
+constexpr double most_damped = 100;
 constexpr double good_enough = 1e-4;  // of what the model said, to accept a step
 // A step within this part of what the model said does without acceleration next time.
 constexpr double as_said = 0.25;
@@ -99,27 +101,42 @@ struct State {
   Tensor rejected;           ///< bool[]: the last step was not accepted
   Tensor good;               ///< bool[]: the last step was as the model said, or there was none
   Tensor usable;             ///< bool[]: the trial is one
+  Tensor undamped;           ///< bool[]: so short a step, if it is, tells of convergence
   Tensor short_step;         ///< bool[]: the trial is within xtol
   Tensor value, gain;        ///< float[]; what the model says of the trial
   Tensor scale, step;        ///< [n]; from the point to the trial
   System system;
   std::vector<Tensor> point, trial;
 
+  static constexpr std::size_t numbers = 16;
   std::vector<Tensor> all() const {
-    std::vector<Tensor> out{runs,     evaluations, reason, damping,       growth,
-                            rejected, good,        usable, short_step,    value,
-                            gain,     scale,       step,   system.matrix, system.right};
+    std::vector<Tensor> out{runs,  evaluations, reason,        damping,     growth, rejected,
+                            good,  usable,      undamped,      short_step,  value,  gain,
+                            scale, step,        system.matrix, system.right};
     out.insert(out.end(), point.begin(), point.end());
     out.insert(out.end(), trial.begin(), trial.end());
     return out;
   }
   static State of(std::span<const Tensor> c) {
-    State s{c[0], c[1], c[2],  c[3],  c[4],  c[5],           c[6], c[7],
-            c[8], c[9], c[10], c[11], c[12], {c[13], c[14]}, {},   {}};
-    const std::size_t leaves = (c.size() - 15) / 2;
-    s.point.assign(c.begin() + 15, c.begin() + 15 + static_cast<std::ptrdiff_t>(leaves));
-    s.trial.assign(c.begin() + 15 + static_cast<std::ptrdiff_t>(leaves), c.end());
-    return s;
+    const std::span<const Tensor> points = c.subspan(numbers);
+    const std::size_t half = points.size() / 2;
+    return {c[0],
+            c[1],
+            c[2],
+            c[3],
+            c[4],
+            c[5],
+            c[6],
+            c[7],
+            c[8],
+            c[9],
+            c[10],
+            c[11],
+            c[12],
+            c[13],
+            {c[14], c[15]},
+            {points.begin(), points.begin() + static_cast<std::ptrdiff_t>(half)},
+            {points.begin() + static_cast<std::ptrdiff_t>(half), points.end()}};
   }
 };
 
@@ -165,7 +182,7 @@ class Steps {
     s.reason = full_tensor(Scalar(std::int64_t{-1}).converted(i32), Aval(i32, Shape{}));
     s.damping = p.number(p.options.damping);
     s.growth = p.number(2);
-    s.rejected = s.good = s.short_step = flag(false);
+    s.rejected = s.good = s.undamped = s.short_step = flag(false);
     s.usable = flag(true);
     s.value = s.gain = p.number(0);
     s.scale = s.step = p.zeros();
@@ -226,7 +243,9 @@ class Steps {
                 vt::where(accepted, system.right, now.system.right)};
     s.value = vt::where(accepted, at.value, now.value);
     const Tensor squares = squares_of(p, system);
-    s.scale = vt::where(accepted, vt::maximum(fading * now.scale, squares), now.scale);
+    const Tensor kept =
+        vt::where(squares > 0.0, vt::minimum(now.scale, memory * squares), now.scale);
+    s.scale = vt::where(accepted, vt::maximum(kept, squares), now.scale);
     s.scale = vt::where(s.scale > 0.0, s.scale, vt::ones_like(s.scale));
     const Tensor good_before = !now.rejected;
     s.good = accepted & (first | (good_before & (vt::abs(ratio - 1.0) <= as_said)));
@@ -242,9 +261,9 @@ class Steps {
     }
     if (tolerance.f > 0) {
       const Tensor most = tolerance.f * now.value;
-      end(s, moved & (now.gain <= most) & (gain <= most), StopReason::ftol);
+      end(s, moved & now.undamped & (now.gain <= most) & (gain <= most), StopReason::ftol);
     }
-    if (tolerance.x > 0) end(s, moved & now.short_step, StopReason::xtol);
+    if (tolerance.x > 0) end(s, moved & now.undamped & now.short_step, StopReason::xtol);
     end(s, s.damping > 1 / (epsilon * epsilon), StopReason::small_step);
     return s;
   }
@@ -305,6 +324,10 @@ class Steps {
     s.step = whole;
     s.gain = gain;
     s.usable = usable;
+    const Tensor squares = squares_of(p, s.system);
+    Tensor light = (s.damping * s.scale <= most_damped * squares) | (squares == 0.0);
+    if (held) light = light | *held;
+    s.undamped = vt::all(light);
     s.short_step = length(s.scale, whole) <= tolerance.x * size_of(s);
   }
   /// What steps are measured by.

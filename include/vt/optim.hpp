@@ -48,8 +48,8 @@ class PerParameter {
 };
 
 /// Options of least_squares. A tolerance of 0 is off; without a value each has that of its comment,
-/// the first for parameters in f64, the second for f32. All are judged on accepted steps only; ftol
-/// and xtol not on steps that are short because of much damping.
+/// the first where all is f64, the second where parameters or residuals are f32. All are judged on
+/// accepted steps only; ftol and xtol not on steps that are short because of much damping.
 struct LeastSquaresOptions {
   /// ends when a step was to lower the value by at most ftol times it, and did not lower it by
   /// more; 1e-18, 1e-9
@@ -157,8 +157,7 @@ Solution<T> solution_of(const T& like, const FitFlat& fit) {
 /// both modes and to any order, by the condition that the gradient is 0; so is the value. The
 /// matrix of second derivatives is built for that. By the rest of the guess x is constant. Where a
 /// lane did not converge the derivative is that of the x at which the gradient stays what it is.
-/// Shapes: guess: a tree of floats; residuals gives a tree of floats of any shapes. They are
-/// computed in the dtype that all of them promote to.
+/// Shapes: guess: a tree of f32 or f64; residuals gives a tree of floats of any shapes.
 /// Throws: Error (value) for a negative tolerance, an iteration limit below 1, a lower bound above
 /// an upper one where both are known; Error (shape, tree) for bounds that do not fit the guess.
 /// Source: Nielsen 1999, Damping Parameter in Marquardt's Method; Moré 1978 for the scaling;

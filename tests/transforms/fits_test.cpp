@@ -120,6 +120,14 @@ TEST(LeastSquares, TreesOfParametersAndResiduals) {
   EXPECT_EQ(mixed.x.first.dtype(), vt::f32);
   EXPECT_EQ(mixed.x.second.dtype(), vt::f64);
   EXPECT_EQ(mixed.x.first.item<float>(), 3.0f);
+  // The model is only as precise as its f32 parameter.
+  const auto coarse = vt::least_squares(
+      [](const std::pair<Tensor, Tensor>& p) {
+        return p.second * vt::exp(-p.first * times) - measured;
+      },
+      std::pair(vt::tensor(0.3f), vt::tensor(1.0)));
+  EXPECT_LT(coarse.iterations.item<std::int64_t>(), 30);
+  EXPECT_TRUE(coarse.converged.item<bool>());
 }
 
 TEST(LeastSquares, SinglePrecision) {
@@ -455,6 +463,8 @@ TEST(LeastSquares, WrongUses) {
   const auto same_x = [](Tensor x) { return x; };
   expect_error([&] { solve(same_x, vt::tensor({1, 2})); }, ErrorKind::dtype,
                {"vt::least_squares: the parameter of the guess is i32[2]", "write 1.0, not 1"});
+  expect_error([&] { solve(same_x, vt::ones({2}, vt::f16)); }, ErrorKind::dtype,
+               {"f16[2]; parameters are f32 or f64"});
   expect_error([&] { solve(same_x, vt::zeros({0})); }, ErrorKind::shape,
                {"the guess has no elements"});
   expect_error([&] { solve([](Tensor x) { return x > 0.0; }, 1.0); }, ErrorKind::dtype,

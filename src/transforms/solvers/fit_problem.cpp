@@ -20,7 +20,6 @@ void check_number(const ControlCall& call, const char* name, double value, doubl
     refuse(ErrorKind::value, call, formatted("{} is {}; it must be {}", name, value, must));
 }
 
-DType computed_in(DType d) { return d == f16 || d == bf16 ? f32 : d; }
 std::string named(const std::string& path) {
   return path.empty() ? "the parameter" : "parameter " + path;
 }
@@ -58,10 +57,10 @@ Problem::Problem(const FlatFunction& residuals, std::span<const Tensor> guess,
   for (std::size_t i = 0; i < guess.size(); ++i) {
     if (!guess[i].defined())
       refuse(ErrorKind::value, call, named(fit.paths[i]) + " of the guess is an empty Tensor");
-    if (!is_float(guess[i].dtype()))
+    if (guess[i].dtype() != f32 && guess[i].dtype() != f64)
       refuse(ErrorKind::dtype, call,
              named(fit.paths[i]) + " of the guess is " + aval_of(guess[i]).str() +
-                 "; parameters are real floats: write 1.0, not 1");
+                 "; parameters are f32 or f64: write 1.0, not 1");
     avals.emplace_back(guess[i].dtype(), guess[i].shape());
     elements += guess[i].size();
     dtype = i ? promote(dtype, guess[i].dtype()) : guess[i].dtype();
@@ -88,7 +87,10 @@ Problem::Problem(const FlatFunction& residuals, std::span<const Tensor> guess,
   const Aval& all = residuals_.graph.aval(residuals_.graph.outputs[0]);
   m = all.elements();
   if (m == 0) refuse(ErrorKind::shape, call, "there are no residuals");
-  dtype = computed_in(promote(dtype, all.dtype));
+  dtype = promote(dtype, all.dtype);
+  precision = all.dtype == f64 ? f64 : f32;
+  for (const Aval& a : avals)
+    if (a.dtype != f64) precision = f32;
   // How they move.
   n = elements;
   if (plus) {

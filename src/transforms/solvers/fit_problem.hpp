@@ -31,6 +31,7 @@ class Problem {
   const LeastSquaresOptions& options;
   const ControlCall& call;
   DType dtype;                         ///< in which all is computed
+  DType precision;                     ///< f32 where a parameter or the residuals are no more
   std::int64_t n, m = 0;               ///< how many parameters that move, and residuals
   std::optional<Tensor> lower, upper;  ///< [n]
   std::optional<Tensor> free;          ///< bool[n]: what is not fixed

@@ -163,8 +163,8 @@ Tensor same(std::span<const Tensor> a, std::span<const Tensor> b) {
 
 struct Tolerances {
   double f, x, g;
-  Tolerances(const LeastSquaresOptions& o, DType dtype) {
-    const bool wide = dtype == f64;
+  Tolerances(const LeastSquaresOptions& o, DType precision) {
+    const bool wide = precision == f64;
     f = o.ftol ? double(*o.ftol) : wide ? 1e-18 : 1e-9;
     x = o.xtol ? double(*o.xtol) : wide ? 1e-10 : 1e-5;
     g = o.gtol ? double(*o.gtol) : wide ? 1e-12 : 1e-5;
@@ -174,7 +174,7 @@ struct Tolerances {
 class Steps {
  public:
   explicit Steps(const Problem& problem)
-      : p(problem), tolerance(p.options, p.dtype), epsilon(step_at(p.dtype, 1)) {}
+      : p(problem), tolerance(p.options, p.precision), epsilon(step_at(p.precision, 1)) {}
 
   State begin(std::span<const Tensor> start) const {
     State s;
@@ -234,7 +234,9 @@ class Steps {
     Tensor gain = now.value - at.value;
     gain = vt::where(vt::abs(gain) <= std::sqrt(epsilon) * now.value,
                      -0.5 * dot(before + gradient, now.step), gain);
-    const Tensor ratio = vt::where(now.gain > 0.0, gain / now.gain, p.number(-1));
+    const Tensor some = now.gain > 0.0;
+    const Tensor ratio =
+        vt::where(some, gain / vt::where(some, now.gain, p.number(1)), p.number(-1));
     const Tensor accepted = now.usable & finite & (first | (ratio > good_enough)),
                  moved = accepted & !first;
     s.evaluations = now.evaluations + 1;

@@ -389,6 +389,22 @@ TEST(CurveFit, CovariancesAreSciPys) {
          9.823445916215225e-05});
 }
 
+// With a loss J is that whose JᵀJ is near to the second derivative of what is least.
+TEST(CurveFit, CovariancesWithLossesAreSciPys) {
+  const auto check = [](vt::Loss loss, std::vector<double> covariance) {
+    const auto c =
+        vt::curve_fit([](Tensor p, Tensor t) { return decay(p, t); }, times, outliers,
+                      vt::tensor({1.0, 1.0}), {.solver = {.loss = loss, .loss_scale = 0.1}});
+    expect_close(c.covariance, vt::tensor(covariance, {2, 2}), {.relative = 2e-7});
+  };
+  check(vt::Loss::huber,
+        {0.07756161424740605, 0.02267595757540263, 0.02267595757540263, 0.016914502627109793});
+  check(vt::Loss::cauchy,
+        {0.012887064892542523, 0.00379893316907506, 0.00379893316907506, 0.002780949671431993});
+  check(vt::Loss::soft_l1,
+        {0.07849010828446809, 0.02280508059731127, 0.02280508059731127, 0.017029020578602873});
+}
+
 TEST(CurveFit, PointsAndParametersAreTrees) {
   struct Line {
     Tensor slope;

@@ -256,6 +256,50 @@ TEST(LeastSquares, ALaneDoesNotDependOnTheOthers) {
   }
 }
 
+TEST(LeastSquares, BoundsAndMasksOfLanes) {
+  const auto solve = [](Tensor upper, Tensor fixed) {
+    return fitted(measured, {.upper = upper, .fixed = fixed}).x;
+  };
+  const Tensor upper = vt::tensor({{1.5, 9.0}, {9.0, 9.0}, {9.0, 0.4}});
+  const Tensor fixed = vt::tensor({{false, false}, {true, false}, {false, false}});
+  expect_close(vt::vmap(solve)(upper, fixed), vt_test::stack_loop(solve, 0, upper, fixed),
+               {.relative = 1e-9});
+}
+
+// What residuals may contain: a loop, another fit, a function without reverse mode.
+TEST(LeastSquares, ResidualsOfAllKinds) {
+  const auto by_loop = [](Tensor goal) {
+    const auto residuals = [=](Tensor p) {
+      const auto goes_on = [](Tensor v) { return vt::sum(v) < 100.0; };
+      const auto grow = [=](Tensor v) { return v * p + 0.5; };
+      return vt::while_loop(goes_on, grow, vt::ones({2}, vt::f64)) - goal;
+    };
+    return vt::least_squares(residuals, vt::tensor({1.5, 1.3})).x;
+  };
+  const Tensor goal = vt::tensor({60.0, 50.0});
+  const Tensor slope = vt_test::numeric_jacobian(by_loop, goal);
+  expect_close(vt::jacfwd(by_loop)(goal), slope, near);
+  expect_close(vt::jacrev(by_loop)(goal), slope, near);
+  const auto outer = [](Tensor q) {  // p³ + p = q
+    const auto inner = [=](Tensor p) { return p * p * p + p - q; };
+    return vt::least_squares(inner, vt::tensor({0.5, 0.5})).x - vt::tensor({1.0, 2.0});
+  };
+  expect_close(vt::least_squares(outer, vt::tensor({1.0, 1.0})).x, vt::tensor({2.0, 10.0}), same);
+  const auto forward_only = [](Tensor goal) {
+    const auto residuals = [=](Tensor p) {
+      const Tensor d = vt::stack({p[0] * p[0] + 1.0, p[1] + 2.0});
+      const auto solve = [=](auto, Tensor right) { return right / d; };
+      return vt::linear_solve([=](Tensor v) { return d * v; }, vt::ones({2}, vt::f64), solve) -
+             goal;
+    };
+    return vt::least_squares(residuals, vt::tensor({1.0, 0.3})).x;
+  };
+  const Tensor quarter = vt::tensor({0.25, 0.4});
+  expect_close(forward_only(quarter), vt::tensor({std::sqrt(3.0), 0.5}), same);
+  expect_close(vt::jacfwd(forward_only)(quarter),
+               vt::tensor({{-8.0 / std::sqrt(3.0), 0.0}, {0.0, -6.25}}), near);
+}
+
 // --- derivatives ---------------------------------------------------------------------------------
 
 using Function = std::function<Tensor(Tensor)>;

@@ -54,8 +54,8 @@ struct LeastSquaresOptions {
   /// ends when a step was to lower the value by at most ftol times it, and did not lower it by
   /// more; 1e-18, 1e-9
   std::optional<Param<double>> ftol = std::nullopt;
-  /// ends when a step is at most xtol times as long as the parameters, each measured by the length
-  /// of its column of J; 1e-10, 1e-5
+  /// ends when a step changes each parameter by at most xtol times what it is, or by what changes
+  /// the residuals by at most xtol times their length; 1e-10, 1e-5
   std::optional<Param<double>> xtol = std::nullopt;
   /// ends when the residuals are nearly orthogonal to each column of J: the cosine is at most
   /// gtol; columns of parameters that a bound holds do not count; 1e-12, 1e-5

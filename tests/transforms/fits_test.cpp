@@ -203,6 +203,26 @@ TEST(LeastSquares, WhyItEnds) {
   }
 }
 
+// A parameter that is large or fixed does not end the search for others.
+TEST(LeastSquares, SizesOfParametersDoNotMatter) {
+  const auto little = [](Tensor p) { return 1e-6 * (vt::exp(p[0]) - 2.0) + 0.0 * p[1]; };
+  const Tensor guess = vt::tensor({3.0, 1e9});
+  for (const LeastSquaresOptions& o :
+       {LeastSquaresOptions{}, LeastSquaresOptions{.fixed = vt::tensor({false, true})}}) {
+    const auto s = vt::least_squares(little, guess, o);
+    EXPECT_NEAR(s.x[0].item<double>(), std::log(2.0), 1e-12);
+    EXPECT_TRUE(s.converged.item<bool>());
+  }
+  // A peak at a time of day, in seconds since 1970.
+  const Tensor at = 1.7e9 + vt::linspace(-5.0, 5.0, 41, vt::f64);
+  const auto peak = [&](Tensor p) { return p[0] * vt::exp(-0.5 * vt::square((at - p[1]) / p[2])); };
+  const Tensor truth = vt::tensor({3.0, 1.7e9 + 0.25, 1.5});
+  const auto s = vt::least_squares([&](Tensor p) { return peak(p) - peak(truth); },
+                                   vt::tensor({2.0, 1.7e9, 1.0}));
+  EXPECT_NEAR(s.x[0].item<double>(), 3, 1e-6);
+  EXPECT_NEAR(s.x[2].item<double>(), 1.5, 1e-6);
+}
+
 // --- lanes ---------------------------------------------------------------------------------------
 
 // Lanes that end at different times, one whose start is not finite and one that meets NaN.

@@ -219,8 +219,7 @@ class Steps {
   static void end(State& s, const Tensor& when, StopReason why) {
     s.reason = vt::where((s.reason < 0) & when, number_of(why), s.reason);
   }
-  /// |Σ scale v²|^½.
-  Tensor length(const Tensor& scale, const Tensor& v) const { return vt::sqrt(dot(scale, v * v)); }
+  static Tensor length(const Tensor& v) { return vt::sqrt(dot(v, v)); }
 
   State judged(const State& now) const {
     State s = now;
@@ -330,14 +329,22 @@ class Steps {
     Tensor light = (s.damping * s.scale <= most_damped * squares) | (squares == 0.0);
     if (held) light = light | *held;
     s.undamped = vt::all(light);
-    s.short_step = length(s.scale, whole) <= tolerance.x * size_of(s);
+    s.short_step = is_short(s, squares == 0.0);
   }
-  /// What steps are measured by.
-  Tensor size_of(const State& s) const {
-    if (!p.moved_by_user()) return length(s.scale, s.trial[0]);
+  /// Is the step within xtol? `idle`: parameters that change nothing.
+  Tensor is_short(const State& s, const Tensor& idle) const {
+    // What the step and the parameters change in the residuals, by the linear model.
+    const Tensor lengths = vt::sqrt(s.scale), change = lengths * vt::abs(s.step);
     Tensor most = p.number(1);
-    for (const Tensor& t : s.trial) most = vt::maximum(most, vt::max(vt::abs(t)).astype(p.dtype));
-    return vt::sqrt(vt::sum(s.scale)) * most;
+    if (p.moved_by_user()) {
+      for (const Tensor& t : s.trial) most = vt::maximum(most, vt::max(vt::abs(t)).astype(p.dtype));
+    } else {
+      most = vt::abs(s.trial[0]);
+    }
+    const Tensor own = lengths * most, sum = length(vt::where(idle, p.number(0), own));
+    const Tensor bound = tolerance.x * vt::maximum(own, vt::sqrt(2.0 * s.value));
+    // What is less than the rounding errors of all together can become no smaller.
+    return vt::all((change <= vt::maximum(bound, epsilon * sum)) | idle);
   }
 
   /// Transtrum and Sethna's acceleration, in units of the scale, where it is wanted: else 0.

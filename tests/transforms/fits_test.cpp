@@ -80,6 +80,32 @@ TEST(LeastSquares, BoundsAreKept) {
   expect_close(valley.x, vt::tensor({0.5, 0.25}), same);
 }
 
+// Random problems in random boxes: no slope leads on within the box.
+TEST(LeastSquares, SolutionsInBoxesAreStationary) {
+  const auto normal = [](std::uint64_t seed, const vt::Shape& shape) {
+    return vt::random::normal(vt::random::key(seed), shape, vt::f64);
+  };
+  const Tensor a = normal(1, {100, 12, 6}), b = 3.0 * normal(2, {100, 12}),
+               low = -vt::abs(normal(3, {100, 6})), high = vt::abs(normal(4, {100, 6})),
+               start = 3.0 * normal(5, {100, 6});
+  for (const vt::LeastSquaresMethod method : methods) {
+    const auto slopes = [&](Tensor a, Tensor b, Tensor low, Tensor high, Tensor start) {
+      const auto residuals = [=](Tensor x) { return vt::matmul(a, x + 0.3 * x * x * x) - b; };
+      const auto s =
+          vt::least_squares(residuals, start, {.lower = low, .upper = high, .method = method});
+      const auto value = [&](Tensor x) { return 0.5 * vt::sum(vt::square(residuals(x))); };
+      const Tensor g = vt::grad(value)(s.x);
+      const Tensor held = ((s.x <= low) & (g > 0.0)) | ((s.x >= high) & (g < 0.0));
+      return std::tuple(vt::where(held, 0.0, g), vt::all((s.x >= low) & (s.x <= high)), s.converged,
+                        vt::any(held));
+    };
+    const auto [slope, inside, converged, held] = vt::vmap(slopes)(a, b, low, high, start);
+    expect_close(slope, vt::zeros_like(slope), {.absolute = 1e-8});
+    EXPECT_TRUE(vt::all(inside & converged).item<bool>());
+    EXPECT_TRUE(vt::any(held).item<bool>());
+  }
+}
+
 TEST(LeastSquares, FixedParametersStay) {
   for (const vt::LeastSquaresMethod method : methods) {
     const auto s = fitted(measured, {.fixed = vt::tensor({true, false}), .method = method});

@@ -538,13 +538,15 @@ TEST(CurveFit, WhatTheDataDoNotDetermineIsSingular) {
 }
 
 TEST(CurveFit, ErrorsHaveDerivatives) {
-  expect_derivatives(
-      [](Tensor y) {
-        const auto c = vt::curve_fit([](Tensor p, Tensor t) { return decay(p, t); }, few, y,
-                                     vt::tensor({1.5, 0.4}));
-        return c.standard_errors;
-      },
-      vt::tensor({2.1, 1.25, 0.85, 0.5}), "standard errors");
+  for (const bool held : {false, true})
+    expect_derivatives(
+        [=](Tensor y) {
+          const auto model = [](Tensor p, Tensor t) { return decay(p, t); };
+          const auto c = vt::curve_fit(model, few, y, vt::tensor({1.5, 0.4}),
+                                       {.solver = {.fixed = vt::tensor({held, false})}});
+          return c.standard_errors;
+        },
+        vt::tensor({2.1, 1.25, 0.85, 0.5}), held ? "one held" : "standard errors");
 }
 
 // --- messages ------------------------------------------------------------------------------------

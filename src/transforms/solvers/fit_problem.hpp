@@ -78,8 +78,8 @@ class Problem {
   std::optional<Recorded> plus_;
 };
 
-/// All steps from a point, as one loop: the last point, then iterations, evaluations and the
-/// number of the StopReason.
+/// All steps from a point: the last point, then iterations, evaluations and the number of the
+/// StopReason.
 std::vector<Tensor> steps(const Problem&, std::span<const Tensor> start);
 /// The point at which the steps from the guess end, with its derivatives, and what steps() says.
 struct Fitted {

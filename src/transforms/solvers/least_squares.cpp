@@ -137,7 +137,7 @@ FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<con
         vt::concatenate({jacobian, grad_build::zeros(Aval(p.dtype, Shape{p.n - p.m, p.n}))}, 0);
   const Tensor r = vt::linalg::qr(jacobian).r;
   const Tensor values = vt::linalg::svdvals(vt::stop_gradient(r));
-  const double least = step_at(p.dtype, 1) * static_cast<double>(std::max(p.m, p.n));
+  const double least = step_at(p.precision, 1) * static_cast<double>(std::max(p.m, p.n));
   Tensor regular = vt::min(values) > least * vt::max(values);
   if (!options.absolute_sigma) regular = regular & (points > parameters);
   const Tensor inverse = vt::linalg::solve_triangular(vt::where(regular, r, one), one);
@@ -150,7 +150,10 @@ FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<con
   if (p.free)
     covariance = vt::where(vt::expand_dims(*p.free, Axes{0}) & vt::expand_dims(*p.free, Axes{1}),
                            covariance, p.number(0));
-  out.standard_errors = p.leaves_of(std::vector<Tensor>{vt::sqrt(vt::diagonal(covariance))});
+  const Tensor variances = vt::diagonal(covariance), positive = variances > 0.0;
+  const Tensor errors =  // √ has no derivative at 0
+      vt::where(positive, vt::sqrt(vt::where(positive, variances, p.number(1))), variances);
+  out.standard_errors = p.leaves_of(std::vector<Tensor>{errors});
   out.covariance = covariance;
   out.reason = vt::where(out.converged & !regular, Tensor(static_cast<int>(StopReason::singular)),
                          out.reason);

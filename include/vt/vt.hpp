@@ -51,6 +51,7 @@ files may keep them)"
 #include <vt/linalg.hpp>
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>
+#include <vt/optim.hpp>
 #include <vt/print.hpp>
 #include <vt/random.hpp>
 #include <vt/shape.hpp>

@@ -16,18 +16,14 @@
 #include "../grad/jvp.hpp"
 #include "../grad/transpose.hpp"
 #include "../vmap/batch.hpp"
+#include "flat_vector.hpp"
 
 namespace vt::detail {
 
 namespace implicit_parts {
 
 using grad_build::zeros;
-
-std::vector<Tensor> joined(std::span<const Tensor> a, std::span<const Tensor> b) {
-  std::vector<Tensor> all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
+using namespace solver_parts;
 
 /// Records `f` of Tensors like `avals`, which must give such Tensors; it may give others behind
 /// them.
@@ -308,27 +304,6 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
   return emitted(r->solution, std::move(rule), operands, r->where);
 }
 
-/// The leaves as one vector, and back.
-Tensor raveled(std::span<const Tensor> leaves) {
-  std::vector<Tensor> flat;
-  DType dtype = leaves[0].dtype();
-  for (const Tensor& t : leaves) dtype = promote(dtype, t.dtype());
-  for (const Tensor& t : leaves)
-    flat.push_back(grad_build::convert_to(grad_build::with_shape(t, Shape{t.size()}), dtype));
-  return flat.size() == 1 ? flat[0] : emit(Op::concatenate, make_params(AxisParams{0}), flat, {});
-}
-std::vector<Tensor> unraveled(const Tensor& flat, std::span<const Tensor> like) {
-  std::vector<Tensor> leaves;
-  std::int64_t start = 0;
-  for (const Tensor& t : like) {
-    const Tensor part =
-        like.size() == 1 ? flat : grad_build::slice_axis(flat, 0, start, start + t.size());
-    leaves.push_back(grad_build::convert_to(grad_build::with_shape(part, t.shape()), t.dtype()));
-    start += t.size();
-  }
-  return leaves;
-}
-
 /// x with slope(x) = b, by the matrix of the slope, of which all columns are found at once.
 std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tensor> b) {
   const Tensor right = raveled(b);
@@ -470,7 +445,7 @@ FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where
         [&](std::span<const Tensor> c) {
           return std::vector<Tensor>{
               (c[0] < most) &
-              !(vt::max(vt::abs(implicit_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
+              !(vt::max(vt::abs(solver_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
         },
         [&](std::span<const Tensor> c) {
           std::vector<Tensor> next{c[0] + 1};

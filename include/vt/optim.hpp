@@ -1,0 +1,276 @@
+// Fits that are differentiated through the conditions that hold at the best parameters, not through
+// their iterations: least_squares and curve_fit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <vt/detail/control.hpp>
+#include <vt/solution.hpp>
+#include <vt/vmap.hpp>
+
+namespace vt {
+
+/// How much a residual r counts, as a function ρ of z = (r / loss_scale)²: the sum of
+/// ½ loss_scale² ρ(z) is what becomes least. Source: SciPy `optimize.least_squares`.
+enum class Loss : std::uint8_t {
+  linear,   ///< z: the sum of squares
+  huber,    ///< z up to 1, then 2 √z − 1
+  cauchy,   ///< log(1 + z)
+  soft_l1,  ///< 2 √(1 + z) − 2
+};
+/// How least_squares solves the linear system of a step.
+enum class LeastSquaresMethod : std::uint8_t {
+  normal_equations,  ///< by the Cholesky factor of JᵀJ, each column of J scaled: fast
+  qr,                ///< by QR of J: for a J whose columns nearly depend on each other
+};
+
+/// A value for each element of the parameters: a number for all of them, or a tree that is built
+/// like the parameters, whose leaves broadcast to theirs.
+class PerParameter {
+ public:
+  template <class T>
+    requires(!std::is_same_v<T, PerParameter> && detail::TreesCheck<T>::holds)
+  PerParameter(const T& values) {
+    const auto tree = detail::lifted(values);
+    leaves_ = tree_leaves(tree);
+    paths_ = detail::leaf_paths(tree);
+  }
+  /// The Tensors of the tree, and the path to each.
+  [[nodiscard]] const std::vector<Tensor>& leaves() const { return leaves_; }
+  [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  std::vector<Tensor> leaves_;
+  std::vector<std::string> paths_;
+};
+
+/// Options of least_squares. A tolerance of 0 is off; without a value each has that of its comment,
+/// the first where all is f64, the second where parameters or residuals are f32. All are judged on
+/// accepted steps only; ftol and xtol not on steps that are short because of much damping.
+struct LeastSquaresOptions {
+  /// ends when a step was to lower the value by at most ftol times it, and did not lower it by
+  /// more; 1e-18, 1e-9
+  std::optional<Param<double>> ftol = std::nullopt;
+  /// ends when a step changes each parameter by at most xtol times what it is, or by what changes
+  /// the residuals by at most xtol times their length; 1e-10, 1e-5
+  std::optional<Param<double>> xtol = std::nullopt;
+  /// ends when the residuals are nearly orthogonal to each column of J: the cosine is at most
+  /// gtol; columns of parameters that a bound holds do not count; 1e-12, 1e-5
+  std::optional<Param<double>> gtol = std::nullopt;
+  Param<std::int64_t> max_iterations = 2000;  ///< steps that are tried
+  Loss loss = Loss::linear;
+  Param<double> loss_scale = 1.0;  ///< residuals well below it count as squares, others less
+  std::optional<PerParameter> lower = std::nullopt;  ///< bounds, which are not left on the way
+  std::optional<PerParameter> upper = std::nullopt;
+  std::optional<PerParameter> fixed = std::nullopt;  ///< bools: true is held at the guess
+  LeastSquaresMethod method = LeastSquaresMethod::normal_equations;
+  /// at the start, relative to the squares of J's columns; 0: Gauss–Newton, which damps only after
+  /// a step that was not good enough
+  Param<double> damping = 1e-3;
+  /// steps follow the curve of the residuals to second order where the last step was not as good
+  /// as the linear model said; that takes two derivatives more there
+  bool acceleration = true;
+};
+
+/// Options of curve_fit.
+struct CurveFitOptions {
+  /// the standard deviations of y: a number, or of the shape of y; nothing: all are 1
+  std::optional<Tensor> sigma = std::nullopt;
+  /// sigma is what it says, and so is the covariance; else sigma says only how the points compare,
+  /// and the covariance is scaled by what the residuals say of its size
+  bool absolute_sigma = false;
+  LeastSquaresOptions solver = {};
+};
+
+/// What curve_fit gives. Under vmap each lane has its own.
+template <class T>
+struct CurveFit {
+  T x;                 ///< the parameters
+  T standard_errors;   ///< of each, √ of the covariance's diagonal
+  Tensor covariance;   ///< float[n, n], parameters in the order of tree_leaves; 0 of fixed ones
+  Tensor value;        ///< what is least, see Loss: float[]
+  Tensor iterations;   ///< i64[]
+  Tensor evaluations;  ///< of the model at all points: i64[]
+  Tensor converged;    ///< bool[]
+  /// number of the StopReason: i32[]; singular if the solver converged, but the data do not
+  /// determine all parameters
+  Tensor reason;
+};
+
+namespace detail {
+
+/// What a fit on flat leaves is told besides: how the parameters are called.
+struct FitCall {
+  ControlCall call;
+  std::vector<std::string> paths;
+};
+struct FitFlat {
+  std::vector<Tensor> x;
+  Tensor value, iterations, evaluations, converged, reason;
+  // of curve_fit
+  std::vector<Tensor> standard_errors = {};
+  Tensor covariance = {};
+};
+/// `plus`: (x…, delta) → x…, delta being a vector of `dimension` elements; may be empty.
+FitFlat least_squares_flat(const FlatFunction& residuals, std::span<const Tensor> guess,
+                           const FlatFunction& plus, std::int64_t dimension,
+                           const LeastSquaresOptions&, const FitCall&);
+/// `model`: parameters → what y should be.
+FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<const Tensor> guess,
+                       const CurveFitOptions&, const FitCall&);
+/// Throws Error(shape) unless axis 0 of all leaves is as long as that of y.
+void check_points(std::span<const Tensor> x, const Tensor& y, const FitCall&);
+
+/// Is F a function of trees A… that gives a tree, for instance any number of residuals?
+template <class F, class... A>
+constexpr auto check_model() {
+  using Given = GivenBy<F, A...>;
+  if constexpr (std::is_same_v<Given, NotCallable>) return CallFaultOf<CallFault::parameters>();
+  else return ResultCheck<LiftedTree<Given>>();
+}
+template <class F, class... A>
+struct ModelCheck : decltype(check_model<F, A...>()) {};
+
+/// A function of trees like `like` on flat leaves, which gives any tree.
+template <class F, class T>
+FlatFunction on_parameters(F& f, const T& like) {
+  return [&f, &like](std::span<const Tensor> leaves) {
+    return tree_leaves(lifted(call(f, with_leaves(like, leaves))));
+  };
+}
+template <class T>
+Solution<T> solution_of(const T& like, const FitFlat& fit) {
+  return {with_leaves(like, fit.x), fit.value,     fit.iterations,
+          fit.evaluations,          fit.converged, fit.reason};
+}
+
+}  // namespace detail
+
+/// The parameters x with the least Σ ½ r², r being all elements of residuals(x), or the least sum
+/// that options.loss makes of them, from a guess, by the method of Levenberg and Marquardt. Never
+/// throws for not converging: the solution says why it ended. Under vmap each lane ends on its own,
+/// and takes the steps that it takes alone, up to rounding errors in sums.
+/// x is differentiable by what residuals and bounds capture, and by fixed elements of the guess, in
+/// both modes and to any order, by the condition that the gradient is 0; so is the value. The
+/// matrix of second derivatives is built for that. By the rest of the guess x is constant. Where a
+/// lane did not converge the derivative is that of the x at which the gradient stays what it is.
+/// Shapes: guess: a tree of f32 or f64; residuals gives a tree of floats of any shapes.
+/// Throws: Error (value) for a negative tolerance, an iteration limit below 1, a lower bound above
+/// an upper one where both are known; Error (shape, tree) for bounds that do not fit the guess.
+/// Source: Nielsen 1999, Damping Parameter in Marquardt's Method; Moré 1978 for the scaling;
+/// Transtrum and Sethna 2012, Improvements to the Levenberg–Marquardt Algorithm, for the
+/// acceleration; Hager and Zhang 2005 for values that differ too little to be compared.
+template <class F, class T>
+[[nodiscard]] auto least_squares(F residuals, const T& guess, LeastSquaresOptions options = {},
+                                 CallSite where = CallSite::here()) {
+  using Tree = detail::LiftedTree<T>;
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::ModelCheck<F, Tree>>;
+  static_assert(detail::fits<Check, detail::CallFault::parameters>,
+                "vt::least_squares: the residuals must take a tree like the guess: write "
+                "[&](vt::Tensor x) { return model(x) - y; }");
+  VT_ASSERT_CALL("vt::least_squares", Check);
+  if constexpr (!Check::holds) {
+    return Solution<detail::Refused>();
+  } else {
+    const Tree own = detail::lifted(guess);
+    return detail::solution_of(
+        own, detail::least_squares_flat(
+                 detail::on_parameters(residuals, own), tree_leaves(own), {}, 0, options,
+                 {{.name = "vt::least_squares", .where = where}, detail::leaf_paths(own)}));
+  }
+}
+/// The same for parameters that do not add, such as poses: plus(x, delta) is x moved by delta, a
+/// vector of `dimension` elements, and plus(x, 0) is x. Steps are found in delta, and derivatives
+/// are those by delta at 0. options.fixed is then a mask of delta, bool[dimension], and there are
+/// no bounds.
+/// Throws: Error (value) if there are bounds; Error (tree, shape) if plus does not give a tree like
+/// x.
+template <class F, class T, class Plus>
+  requires(!std::is_same_v<Plus, LeastSquaresOptions>)
+[[nodiscard]] auto least_squares(F residuals, const T& guess, Plus plus,
+                                 Param<std::int64_t> dimension, LeastSquaresOptions options = {},
+                                 CallSite where = CallSite::here()) {
+  using Tree = detail::LiftedTree<T>;
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::ModelCheck<F, Tree>>;
+  using Next = detail::CheckedNext<Check::holds,
+                                   detail::GivenCheck<detail::GivenBy<Plus, Tree, Tensor>, Tree>>;
+  static_assert(detail::fits<Check, detail::CallFault::parameters>,
+                "vt::least_squares: the residuals must take a tree like the guess: write "
+                "[&](Pose x) { return model(x) - y; }");
+  static_assert(detail::fits<Next, detail::CallFault::parameters> &&
+                    detail::fits<Next, detail::CallFault::type>,
+                "vt::least_squares: plus must take a tree like the guess and a vt::Tensor, and "
+                "return one like the guess: write [](Pose x, vt::Tensor delta) { return x; }");
+  VT_ASSERT_CALL("vt::least_squares", Check);
+  if constexpr (!Check::holds || !Next::holds) {
+    return Solution<detail::Refused>();
+  } else {
+    const Tree own = detail::lifted(guess);
+    const detail::ControlCall call{.name = "vt::least_squares", .where = where};
+    const detail::FlatFunction moved = [&](std::span<const Tensor> in) {
+      const std::size_t n = in.size() - 1;
+      return detail::kept_structure(own, plus(detail::with_leaves(own, in.first(n)), in[n]),
+                                    "plus must give a tree like the guess", "leaf", call);
+    };
+    return detail::solution_of(
+        own,
+        detail::least_squares_flat(detail::on_parameters(residuals, own), tree_leaves(own), moved,
+                                   dimension, options, {call, detail::leaf_paths(own)}));
+  }
+}
+
+/// The parameters with which model(parameters, x) comes nearest to y at all points, with their
+/// covariance and standard errors. The model is written for one point: x, a tree, and y hold the
+/// points along axis 0. The solver is least_squares with residuals (model − y) / sigma, and so are
+/// derivatives.
+/// The covariance is (JᵀJ)⁻¹ of the free parameters, times 2 value / (points − parameters) unless
+/// options.absolute_sigma. Where it does not exist, because J is singular or there are no more
+/// elements of y than parameters, all of it is infinite, and the reason is singular.
+/// Shapes: y [m, …], model of one point […].
+/// Throws: Error (shape) if x or the model do not fit y; Error (value) as least_squares.
+/// Source: SciPy `optimize.curve_fit`.
+template <class Model, class X, class T>
+[[nodiscard]] auto curve_fit(Model model, const X& x, const Tensor& y, const T& guess,
+                             CurveFitOptions options = {}, CallSite where = CallSite::here()) {
+  using Tree = detail::LiftedTree<T>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<X, T>, detail::ModelCheck<Model, Tree, detail::Owned<X>>>;
+  using Given = detail::GivenBy<Model, Tree, detail::Owned<X>>;
+  static_assert(detail::fits<Check, detail::CallFault::parameters>,
+                "vt::curve_fit: the model must take a tree like the guess and one point: write "
+                "[](vt::Tensor parameters, vt::Tensor x) { return y; }");
+  VT_ASSERT_CALL("vt::curve_fit", Check);
+  constexpr bool one = !Check::holds || std::is_same_v<detail::LiftedTree<Given>, Tensor>;
+  static_assert(detail::same_type<Given, Tensor, one>,
+                "vt::curve_fit: the model must return one vt::Tensor: of several measurements of a "
+                "point make one with vt::stack or vt::concatenate");
+  if constexpr (!Check::holds || !one) {
+    return CurveFit<detail::Refused>();
+  } else {
+    const Tree own = detail::lifted(guess);
+    const auto points = detail::owned(x);
+    const detail::FitCall fit{{.name = "vt::curve_fit", .where = where}, detail::leaf_paths(own)};
+    detail::check_points(tree_leaves(points), y, fit);
+    const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+      const Tree parameters = detail::with_leaves(own, leaves);
+      const auto of_point = [&](const auto& point) {
+        return Tensor(detail::call(model, parameters, point));
+      };
+      return std::vector<Tensor>{vmap(of_point, {}, where)(points)};
+    };
+    detail::FitFlat found = detail::curve_fit_flat(flat, y, tree_leaves(own), options, fit);
+    return CurveFit<Tree>{detail::with_leaves(own, found.x),
+                          detail::with_leaves(own, found.standard_errors),
+                          found.covariance,
+                          found.value,
+                          found.iterations,
+                          found.evaluations,
+                          found.converged,
+                          found.reason};
+  }
+}
+
+}  // namespace vt

@@ -194,20 +194,16 @@ class Steps {
     return s;
   }
 
-  /// Evaluates the trial, takes or leaves it, and finds the next. Without acceleration a state
-  /// whose next step should be bent stays as it is, and ends as bent_next.
-  State next(const State& now, bool accelerated) const {
+  /// Evaluates the trial, takes or leaves it, and finds the next.
+  State next(const State& now) const {
     State s = judged(now);
-    const Tensor bent = propose(s, accelerated);
+    propose(s);
     s.runs = now.runs + 1;
     const Tensor enough = s.runs > std::int64_t(p.options.max_iterations);
     end(s, enough, StopReason::max_iterations);
-    if (accelerated || !p.options.acceleration) return s;
-    State left = now;
-    left.reason = full_tensor(Scalar(bent_next).converted(i32), Aval(i32, Shape{}));
-    return State::of(chosen(bent, left.all(), s.all()));
+    return s;
   }
-  static constexpr std::int64_t going_on = -1, bent_next = -2;
+  static constexpr std::int64_t going_on = -1;
 
  private:
   const Problem& p;
@@ -288,8 +284,8 @@ class Steps {
     s.growth = vt::where(accepted, p.number(2), 2.0 * now.growth);
   }
 
-  /// Finds the next trial. Should its step be bent? Without acceleration it is not.
-  Tensor propose(State& s, bool accelerate) const {
+  /// Finds the next trial.
+  void propose(State& s) const {
     const Tensor gradient = gradient_of(p, s.system);
     std::optional<Tensor> held;
     if (p.bounded()) held = p.held(s.point[0], gradient);
@@ -302,8 +298,8 @@ class Steps {
     // The linear model gains ½ |half|² + ½ damping |units|² by the step.
     Tensor gain = 0.5 * dot(half, half) + 0.5 * s.damping * length_of_step;
     Tensor whole = step;
-    const Tensor bent = usable & !s.good & (s.reason < 0);
-    if (p.options.acceleration && accelerate) {
+    if (p.options.acceleration) {
+      const Tensor bent = usable & !s.good & (s.reason < 0);
       const Tensor bend = accelerated(s, system, step, bent);
       const Tensor fits = 4.0 * dot(bend, bend) <= most_curved * most_curved * length_of_step;
       usable = usable & (fits | !bent);
@@ -336,7 +332,6 @@ class Steps {
     if (held) light = light | *held;
     s.undamped = vt::all(light);
     s.short_step = is_short(s, squares == 0.0);
-    return bent;
   }
   /// Is the step within xtol? `idle`: parameters that change nothing.
   Tensor is_short(const State& s, const Tensor& idle) const {
@@ -373,21 +368,12 @@ class Steps {
 
 std::vector<Tensor> steps(const Problem& p, std::span<const Tensor> start) {
   const Steps method(p);
-  const auto loop = [&](const State& from, bool accelerated) {
-    return State::of(while_flat(
-        [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{State::of(c).reason == Steps::going_on};
-        },
-        [&](std::span<const Tensor> c) { return method.next(State::of(c), accelerated).all(); },
-        from.all(), {}, p.call));
-  };
-  // Many fits need no acceleration: they run in a loop without its branch, which is faster.
-  State last = loop(method.begin(start), false);
-  if (p.options.acceleration) {
-    const Tensor going_on = full_tensor(Scalar(Steps::going_on).converted(i32), Aval(i32, Shape{}));
-    last.reason = vt::where(last.reason == Steps::bent_next, going_on, last.reason);
-    last = loop(last, true);
-  }
+  const State last = State::of(while_flat(
+      [&](std::span<const Tensor> c) {
+        return std::vector<Tensor>{State::of(c).reason == Steps::going_on};
+      },
+      [&](std::span<const Tensor> c) { return method.next(State::of(c)).all(); },
+      method.begin(start).all(), {}, p.call));
   std::vector<Tensor> result = last.point;
   result.push_back(last.runs - 1);
   result.push_back(last.evaluations);

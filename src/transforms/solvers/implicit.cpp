@@ -16,6 +16,7 @@
 #include "../grad/jvp.hpp"
 #include "../grad/transpose.hpp"
 #include "../vmap/batch.hpp"
+#include "raveled.hpp"
 
 namespace vt::detail {
 
@@ -308,27 +309,6 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
   return emitted(r->solution, std::move(rule), operands, r->where);
 }
 
-/// The leaves as one vector, and back.
-Tensor raveled(std::span<const Tensor> leaves) {
-  std::vector<Tensor> flat;
-  DType dtype = leaves[0].dtype();
-  for (const Tensor& t : leaves) dtype = promote(dtype, t.dtype());
-  for (const Tensor& t : leaves)
-    flat.push_back(grad_build::convert_to(grad_build::with_shape(t, Shape{t.size()}), dtype));
-  return flat.size() == 1 ? flat[0] : emit(Op::concatenate, make_params(AxisParams{0}), flat, {});
-}
-std::vector<Tensor> unraveled(const Tensor& flat, std::span<const Tensor> like) {
-  std::vector<Tensor> leaves;
-  std::int64_t start = 0;
-  for (const Tensor& t : like) {
-    const Tensor part =
-        like.size() == 1 ? flat : grad_build::slice_axis(flat, 0, start, start + t.size());
-    leaves.push_back(grad_build::convert_to(grad_build::with_shape(part, t.shape()), t.dtype()));
-    start += t.size();
-  }
-  return leaves;
-}
-
 /// x with slope(x) = b, by the matrix of the slope, of which all columns are found at once.
 std::vector<Tensor> dense_solve(const FlatFunction& slope, std::span<const Tensor> b) {
   const Tensor right = raveled(b);
@@ -468,9 +448,8 @@ FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where
     for (const Tensor& t : change(guess)) carry.push_back(t);
     const std::vector<Tensor> out = while_flat(
         [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{
-              (c[0] < most) &
-              !(vt::max(vt::abs(implicit_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
+          return std::vector<Tensor>{(c[0] < most) &
+                                     !(vt::max(vt::abs(raveled(c.subspan(1 + n)))) <= tolerance)};
         },
         [&](std::span<const Tensor> c) {
           std::vector<Tensor> next{c[0] + 1};

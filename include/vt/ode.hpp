@@ -52,6 +52,8 @@ struct OdeOptions {
   Tensor save_at = {};
   /// A step is accepted if the root of the mean of (error / (atol + rtol · max(|y|, |y_new|)))²
   /// over all elements of y is at most 1. Not given: 1e-6 and 1e-9 in f64, 1e-4 and 1e-6 in f32.
+  /// The least value of an error is what rounding makes of it, and that of rtol 50 ulp of 1 (of
+  /// rodas5p 1,000).
   OdeTolerance rtol = {}, atol = {};
   /// The first step, a positive number; of rk4 every step. 0: it is chosen (rk4 needs one).
   Tensor first_step = 0.0;

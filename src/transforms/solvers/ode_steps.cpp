@@ -30,6 +30,10 @@ Tensor number(const Problem& p, double x) { return grad_build::scalar(p.dtype, x
 double epsilon(const Problem& p) {
   return p.dtype == f64 ? std::numeric_limits<double>::epsilon() : step_at(p.dtype, 1.0);
 }
+/// Of the error of a step, relative to y.
+double rounding(const Problem& p) {
+  return (p.method == OdeMethod::rodas5p ? 200 : 10) * epsilon(p);
+}
 
 /// Σ factors[j] · terms[j]; undefined where all factors are 0.
 template <class Factors>
@@ -48,7 +52,17 @@ Tensor mean_square(const Tensor& x, const Tensor& scale) {
   return vt::sum(vt::square(x / scale)) *
          (1.0 / static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
 }
-Tensor scale_at(const Problem& p, const Tensor& magnitude) { return p.atol + p.rtol * magnitude; }
+Tensor scale_at(const Problem& p, const Tensor& magnitude) {
+  return p.atol + vt::maximum(p.rtol, number(p, 5 * rounding(p))) * magnitude;
+}
+
+/// The square of an error's norm. What rounding alone can make of the error is its least value, so
+/// that steps do not follow rounding: a way back that runs steps again must take the same.
+Tensor judged(const Problem& p, const Tensor& error, const Tensor& y, const Tensor& y_new) {
+  const Tensor magnitude = vt::stop_gradient(vt::maximum(vt::abs(y), vt::abs(y_new)));
+  const Tensor least = magnitude * rounding(p);
+  return mean_square(vt::maximum(vt::abs(vt::stop_gradient(error)), least), scale_at(p, magnitude));
+}
 
 /// The smallest step at t.
 Tensor smallest(const Problem& p, const Tensor& t) {
@@ -86,9 +100,7 @@ Trial explicit_trial(const Problem& p, const RungeKutta& method, const State& s,
     out.square = vt::where(is_finite(out.y) & is_finite(out.slope), 0.0,
                            std::numeric_limits<double>::quiet_NaN());
   } else {
-    const Tensor magnitude = vt::maximum(vt::abs(s.y), vt::abs(out.y));
-    out.square = mean_square(vt::stop_gradient(combined(method.error, k) * h),
-                             vt::stop_gradient(scale_at(p, magnitude)));
+    out.square = judged(p, combined(method.error, k) * h, s.y, out.y);
   }
   // With the slopes at both ends: r₀ + θ r₁ is the cubic polynomial; θ² (1 − θ)² m adds
   // θ (1 − θ) (θ m − θ² m).
@@ -149,8 +161,7 @@ Trial rosenbrock_trial(const Problem& p, const Rosenbrock& method, const State& 
   Trial out;
   out.change = combined(method.b, k);
   out.y = s.y + out.change;
-  const Tensor magnitude = vt::maximum(vt::abs(s.y), vt::abs(out.y));
-  out.square = mean_square(vt::stop_gradient(k.back()), vt::stop_gradient(scale_at(p, magnitude)));
+  out.square = judged(p, k.back(), s.y, out.y);
   for (const auto& factor : method.between) out.r.push_back(combined(factor, k));
   return out;
 }
@@ -324,7 +335,7 @@ Step step(const Problem& p, const State& s) {
   // The last step ends at t1 itself; a step that would end just before it is stretched.
   const Tensor remaining = vt::stop_gradient(vt::abs(p.t1 - s.t));
   Tensor last = s.h * 1.01 >= remaining;
-  if (p.h_max > 0) last = last & (remaining <= number(p, p.h_max));
+  if (p.h_max > 0) last = last & (remaining <= number(p, p.h_max * (1 + 100 * epsilon(p))));
   const Tensor t_new = vt::where(last, p.t1, s.t + p.direction * s.h);
   const Tensor h = vt::where(last, p.t1 - s.t, p.direction * s.h);
   const Tensor tried = vt::where(last, remaining, s.h);

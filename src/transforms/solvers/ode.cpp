@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include <vt/detail/message.hpp>
@@ -311,8 +312,10 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
 
   const DType dtype = raveled_dtype(start);
   const bool wide = dtype == f64;
+  Recorded slope = recorded_slope(f, leaves, dtype, call);
   Problem p{.method = options.method,
-            .slope = recorded_slope(f, leaves, dtype, call),
+            .graph = std::make_shared<const GraphBody>(std::move(slope.graph)),
+            .captured = std::move(slope.captured),
             .dtype = dtype,
             .t0 = option(options.t0, "t0", 0, dtype, call),
             .t1 = option(options.t1, "t1", 0, dtype, call),

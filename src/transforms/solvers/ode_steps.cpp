@@ -119,11 +119,11 @@ struct Slopes {
 };
 Slopes slopes_at(const Problem& p, const Tensor& t, const Tensor& y) {
   std::vector<Tensor> primals{t, y};
-  primals.insert(primals.end(), p.slope.captured.begin(), p.slope.captured.end());
+  primals.insert(primals.end(), p.captured.begin(), p.captured.end());
   const auto along = [&](const Tensor& of_t, const Tensor& of_y) {
     std::vector<Tensor> directions{of_t, of_y};
     directions.resize(primals.size());
-    return jvp_graph(p.slope.graph, primals, directions).tangents[0];
+    return jvp_graph(*p.graph, primals, directions).tangents[0];
   };
   Slopes out;
   out.by_t = along(number(p, 1), {});
@@ -174,84 +174,35 @@ Trial tried(const Problem& p, const State& s, const Tensor& h, const Tensor& t_n
     default: return rosenbrock_trial(p, rodas5p(), s, h, t_new);
   }
 }
-/// Is the step accepted?
-Tensor is_good(const Tensor& square, const Tensor& y) {
-  return vt::stop_gradient((square <= 1.0) & is_finite(y));
-}
-
-/// A trial as results of an equation, and back.
-std::vector<Tensor> packed(const Trial& t) {
-  std::vector<Tensor> all{t.square, t.y, t.change};
-  if (t.slope.defined()) all.push_back(t.slope);
-  all.insert(all.end(), t.r.begin(), t.r.end());
-  return all;
-}
-Trial unpacked(const Problem& p, std::span<const Tensor> l) {
-  Trial t;
-  t.square = l[0];
-  t.y = l[1];
-  t.change = l[2];
-  if (p.carries_slope()) t.slope = l[3];
-  const std::span<const Tensor> r = l.subspan(p.carries_slope() ? 4 : 3);
-  t.r.assign(r.begin(), r.end());
-  return t;
-}
-
-/// A tangent that a rule was given in place of a symbolic zero.
-bool is_zero(const Tensor& t) {
-  return node_of(t)->op == Op::full && node_of(t)->params->as<FullParams>().value.is_value(0);
-}
-
-/// tried(…) as an equation whose derivative is 0 where the step is rejected. The trial is not used
-/// then, but slopes that are NaN would make NaN of cotangents that are 0.
-Trial guarded(const Problem& p, const State& s, const Tensor& h, const Tensor& t_new) {
-  std::vector<Tensor> operands{s.t, s.y, h, t_new};
-  if (p.carries_slope()) operands.push_back(s.slope);
-  Vec<Aval> avals;
-  for (const Tensor& t : operands) avals.push_back(aval_of(t));
-  Recorded body = record(
-      [&](std::span<const Tensor> in) {
-        State at = s;
-        at.t = in[0];
-        at.y = in[1];
-        if (p.carries_slope()) at.slope = in[4];
-        return packed(tried(p, at, in[2], in[3]));
-      },
-      avals, {.kind = ScopeKind::branch, .transform = "vt::odeint"});
-  operands.insert(operands.end(), body.captured.begin(), body.captured.end());
-  CallParams call;
-  call.body = std::make_shared<const GraphBody>(std::move(body.graph));
-  call.explicit_operands = static_cast<int>(operands.size());
-  auto rule = std::make_shared<CustomRule>();
-  rule->name = "vt::odeint";
-  rule->jvp = [graph = call.body](std::span<const Tensor> both) {
-    const std::span<const Tensor> primals = both.first(both.size() / 2),
-                                  tangents = both.subspan(primals.size());
-    std::vector<Tensor> out = replay(*graph, primals);
-    const Tensor good = is_good(out[0], out[1]);
-    const auto masked = [&](const Tensor& x) {
-      return vt::where(good, x, grad_build::zeros_like(x));
-    };
-    std::vector<Tensor> directions;
-    for (const Tensor& x : tangents)
-      directions.push_back(is_inexact(x.dtype()) && !is_zero(x) ? masked(x) : Tensor());
-    const std::vector<Tensor> by = jvp_graph(*graph, primals, directions).tangents;
-    for (std::size_t i = 0; i < by.size(); ++i)
-      out.push_back(by[i].defined() ? masked(by[i]) : grad_build::zeros_like(out[i]));
-    return out;
+struct Judged {
+  Tensor accepted;
+  Trial trial;
+};
+/// A trial through whose steps derivatives go only where it is accepted: slopes that are NaN would
+/// make NaN of cotangents that are 0. It is written twice, without derivatives first; what both
+/// have in common is computed once.
+Judged judged_trial(const Problem& p, const State& s, const Tensor& h, const Tensor& t_new) {
+  const auto through = [&](const auto& as) {
+    Problem problem = p;
+    for (Tensor& t : problem.captured)
+      if (is_inexact(t.dtype())) t = as(t);
+    State state = s;
+    state.t = as(s.t);
+    state.y = as(s.y);
+    if (p.carries_slope()) state.slope = as(s.slope);
+    return tried(problem, state, as(h), as(t_new));
   };
-  call.rule = std::move(rule);
-  const SmallVec<Tensor, 1> out =
-      emit_all(Op::custom_jvp, make_params(std::move(call)), operands, {});
-  return unpacked(p, {out.begin(), out.size()});
+  const Trial plain = through([](const Tensor& x) { return vt::stop_gradient(x); });
+  const Tensor good = (plain.square <= 1.0) & is_finite(plain.y);
+  return {good, through([&](const Tensor& x) { return vt::where(good, x, vt::stop_gradient(x)); })};
 }
 
 }  // namespace step_parts
 
 Tensor Problem::f(const Tensor& t, const Tensor& y) const {
   std::vector<Tensor> operands{t, y};
-  operands.insert(operands.end(), slope.captured.begin(), slope.captured.end());
-  return replay(slope.graph, operands)[0];
+  operands.insert(operands.end(), captured.begin(), captured.end());
+  return replay(*graph, operands)[0];
 }
 
 std::vector<Tensor> State::leaves() const {
@@ -340,9 +291,10 @@ Step step(const Problem& p, const State& s) {
   const Tensor h = vt::where(last, p.t1 - s.t, p.direction * s.h);
   const Tensor tried = vt::where(last, remaining, s.h);
 
-  const Trial trial = guarded(p, s, h, t_new);
+  const Judged judged = judged_trial(p, s, h, t_new);
+  const Tensor& accepted = judged.accepted;
+  const Trial& trial = judged.trial;
   const Tensor square = vt::stop_gradient(trial.square);
-  const Tensor accepted = is_good(trial.square, trial.y);
 
   Step out;
   out.accepted = accepted;
@@ -366,7 +318,7 @@ Step step(const Problem& p, const State& s) {
     const Tensor by =
         vt::where(log_error == log_error,
                   vt::clip(factor, std::log(shortest), choose(s.growth, 0.0)), std::log(shortest));
-    next.h = bounded(p, tried * vt::exp(by), next.t);
+    next.h = bounded(p, tried * vt::exp(by), vt::stop_gradient(next.t));
     next.log_error = choose(vt::maximum(log_error, std::log(least_error)), s.log_error);
     next.growth = choose(number(p, std::log(longest)), number(p, 0.0));
     too_small = too_small & (tried <= least);

@@ -16,7 +16,8 @@ inline constexpr std::int32_t running = -1;
 /// What all steps of a call share. y is one vector, [n].
 struct Problem {
   OdeMethod method;
-  Recorded slope;  ///< (t, y) → dy/dt
+  GraphRef graph;  ///< f: (t, y, captured…) → dy/dt
+  std::vector<Tensor> captured;
   DType dtype;
   Tensor t0, t1;
   Tensor direction;   ///< 1, or −1 where time runs backward

@@ -48,7 +48,8 @@ struct OdeOptions {
   /// From this time to that one, which may be the earlier. Scalars; Tensors may differ between
   /// lanes, and the solution is differentiable by them.
   Tensor t0 = 0.0, t1 = 1.0;
-  /// Times, [m], at which y is wanted as well, in the order in which they are reached.
+  /// Times, [m], at which y is wanted as well, in the order in which they are reached. What differs
+  /// from t0 or t1 by rounding counts as that.
   Tensor save_at = {};
   /// A step is accepted if the root of the mean of (error / (atol + rtol · max(|y|, |y_new|)))²
   /// over all elements of y is at most 1. Not given: 1e-6 and 1e-9 in f64, 1e-4 and 1e-6 in f32.

@@ -325,6 +325,23 @@ TEST(Ode, RowsBehindAnEarlyEndAreNan) {
   expect_close(saved, vt::tensor(std::vector<std::int64_t>{2, 2}));
 }
 
+TEST(Ode, TimesThatRoundingMovedBeyondTheEndsCount) {
+  const auto rate = [](Tensor, Tensor y) { return -y; };
+  // In f32 1.7 is more than 1.7.
+  const Tensor times = vt::linspace(0.1, 1.7, 5);
+  ASSERT_EQ(times.dtype(), vt::f32);
+  const auto s = vt::odeint(rate, 1.0, {.t0 = 0.1, .t1 = 1.7, .save_at = times});
+  EXPECT_EQ(s.saved.item<int>(), 5);
+  EXPECT_EQ(s.ys[0].item<double>(), 1);
+  expect_close(s.ys[4], s.y, {.ulps = 2});
+  const auto last = [&](Tensor t1) {
+    return vt::odeint(rate, 1.0, {.t1 = t1, .save_at = t1 * numbers({1.0 / 3, 1}) * 3.0 / 3.0})
+        .saved;
+  };
+  const Tensor ends = vt_test::random_tensor(vt::f64, {50}, 0.1, 3.0, 7);
+  expect_close(vt::vmap(last)(ends), vt::tensor(std::vector<std::int64_t>(50, 2)));
+}
+
 // --- how it ends ---------------------------------------------------------------------------------
 
 TEST(Ode, ReasonsSayHowItEnded) {
@@ -431,6 +448,24 @@ TEST(Ode, TolerancesOfElements) {
              loose = solve(numbers({1, 1, 1e-6}));
   expect_close(one.y, three.y);
   EXPECT_LT(loose.iterations.item<int>(), one.iterations.item<int>());
+}
+TEST(Ode, ElementsThatStayZeroNeedNoAbsoluteTolerance) {
+  for (const OdeMethod m : adaptive) {
+    const auto s = vt::odeint([](Tensor, Tensor y) { return -y; }, numbers({1, 0}),
+                              {.method = m, .rtol = 1e-8, .atol = 0});
+    EXPECT_EQ(reason(s), StopReason::end);
+    expect_close(s.y, numbers({std::exp(-1.0), 0}), {.relative = 1e-7}, name(m));
+  }
+}
+TEST(Ode, HalfPrecisionIsComputedInSingle) {
+  for (const vt::DType d : {vt::f16, vt::bf16}) {
+    const auto s = vt::odeint([](Tensor, Tensor y) { return -y; }, vt::ones({2}, d),
+                              {.save_at = numbers({0.5, 1})});
+    EXPECT_EQ(s.y.dtype(), d);
+    EXPECT_EQ(s.t.dtype(), vt::f32);
+    expect_close(s.ys[1].astype(vt::f64), vt::full({2}, std::exp(-1.0), vt::f64),
+                 {.absolute = 3e-3});
+  }
 }
 TEST(Ode, SinglePrecisionStaysSingle) {
   for (const OdeMethod m : adaptive) {

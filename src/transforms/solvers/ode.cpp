@@ -117,7 +117,7 @@ Recorded recorded_slope(const FlatFunction& f, std::span<const Aval> leaves, DTy
              call.where);
       out[i] = cast(out[i], leaves[i].dtype, call.where);
     }
-    return std::vector<Tensor>{raveled(out)};
+    return std::vector<Tensor>{cast(raveled(out), dtype, call.where)};
   };
   const Aval avals[] = {Aval(dtype, Shape{}), Aval(dtype, Shape{n})};
   return record(on_vector, avals,
@@ -142,6 +142,17 @@ Recorded recorded_event(const FlatFunction& event, std::span<const Aval> leaves,
   const Aval avals[] = {Aval(dtype, Shape{}), Aval(dtype, Shape{n})};
   return record(on_vector, avals,
                 {.kind = ScopeKind::branch, .transform = call.name, .where = call.where});
+}
+
+/// Times of which only the rounding of their dtype keeps those near t0 and t1 from being these.
+Tensor on_ends(const Tensor& times, DType rounded_to, const Problem& p) {
+  const Tensor far = vt::maximum(vt::abs(p.t0), vt::abs(p.t1)) * (4 * step_at(rounded_to, 1.0));
+  Tensor moved = times;
+  for (const Tensor& end : {p.t0, p.t1}) {
+    const Tensor by = vt::stop_gradient(end - times);
+    moved = moved + vt::where(vt::abs(by) <= vt::stop_gradient(far), by, 0.0);
+  }
+  return moved;
 }
 
 /// Throws unless times whose values are known are in order between t0 and t1.
@@ -310,7 +321,9 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
   if (leaves.empty())
     fail(ErrorKind::value, formatted("{}: y0 holds no Tensors", call.name), call.where);
 
-  const DType dtype = raveled_dtype(start);
+  // As in other composed functions, numbers of 16 bits are computed with in f32.
+  DType dtype = raveled_dtype(start);
+  if (dtype == f16 || dtype == bf16) dtype = f32;
   const bool wide = dtype == f64;
   Recorded slope = recorded_slope(f, leaves, dtype, call);
   Problem p{.method = options.method,
@@ -347,12 +360,13 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
   std::int64_t m = 0;
   if (options.save_at.defined()) {
     times = option(options.save_at, "save_at", 1, dtype, call);
-    check_times(options.save_at, p.t0, p.t1, call);
+    if (is_float(options.save_at.dtype())) times = on_ends(times, options.save_at.dtype(), p);
+    check_times(times, p.t0, p.t1, call);
     m = times.size();
   }
   EventSearch search;
   if (event) search = {recorded_event(event, leaves, dtype, call), options.event, true};
-  const Path path{p, search, raveled(start), options, call};
+  const Path path{p, search, cast(raveled(start), dtype, call.where), options, call};
   const Walked end = times.defined() ? path.walk(times) : path.walk();
 
   std::vector<Tensor> result = unraveled(end.state.y, leaves);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <vt/linalg.hpp>
 
@@ -49,11 +50,16 @@ Tensor combined(const Factors& factors, std::span<const Tensor> terms) {
 Tensor is_finite(const Tensor& x) { return vt::all(vt::isfinite(x)); }
 /// The mean of (x / scale)², x an error or a slope at y.
 Tensor mean_square(const Tensor& x, const Tensor& scale) {
-  return vt::sum(vt::square(x / scale)) *
+  return vt::sum(vt::square(x * (1.0 / scale))) *
          (1.0 / static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
 }
+/// The least positive number that there is use for.
+double tiny(const Problem& p) { return p.dtype == f64 ? 1e-300 : 1e-36; }
+/// What errors are measured by.
 Tensor scale_at(const Problem& p, const Tensor& magnitude) {
-  return p.atol + vt::maximum(p.rtol, number(p, 5 * rounding(p))) * magnitude;
+  const Tensor scale = p.atol + vt::maximum(p.rtol, number(p, 5 * rounding(p))) * magnitude;
+  const std::optional<double> atol = known_number(p.atol);
+  return atol && *atol > 0 ? scale : vt::maximum(scale, number(p, tiny(p)));
 }
 
 /// The square of an error's norm. What rounding alone can make of the error is its least value, so
@@ -66,7 +72,7 @@ Tensor judged(const Problem& p, const Tensor& error, const Tensor& y, const Tens
 
 /// The smallest step at t.
 Tensor smallest(const Problem& p, const Tensor& t) {
-  const double least = std::max(p.h_min, p.dtype == f64 ? 1e-300 : 1e-36);
+  const double least = std::max(p.h_min, tiny(p));
   return vt::maximum(vt::abs(t) * (10 * epsilon(p)), number(p, least));
 }
 Tensor bounded(const Problem& p, const Tensor& h, const Tensor& t) {
@@ -268,6 +274,9 @@ State begin(const Problem& p, const Tensor& y0) {
     // Where f is not finite at the guess, nothing is known but that it was too far.
     h = vt::where(vt::isfinite(chosen) & (chosen > 0), chosen, 0.01 * guess);
     h = vt::where(vt::isfinite(h), h, number(p, 1e-6));
+    // What stands in front of a loop is compiled in other forms for few lanes than for many: of the
+    // first step no rounding of theirs shall be left.
+    h = vt::reduce_precision(h, p.dtype == f64 ? 11 : 8, 12);
   }
   s.h = vt::stop_gradient(bounded(p, h, p.t0));
   s.log_error = number(p, std::log(least_error));

@@ -419,6 +419,49 @@ TEST(Ode, LanesTakeTheStepsThatTheyTakeAlone) {
     }
 }
 
+// Some lanes end with an event, some with a failure, one begins at its end.
+TEST(Ode, LanesThatEndInOtherWaysEqualTheLoop) {
+  const Tensor rates = numbers({0.5, 1, -1, 3, 0.25, NAN, 1}),
+               ends = numbers({4, 4, 4, 1, -2, 1, 0});
+  for (const OdeMethod m : all_methods) {
+    SCOPED_TRACE(name(m));
+    const auto solve = [=](Tensor rate, Tensor t1) {
+      const auto f = [=](Tensor, Tensor y) { return rate * y * y; };
+      const auto s = vt::odeint(f, 1.0,
+                                {.method = m,
+                                 .t1 = t1,
+                                 .save_at = t1 * numbers({0, 0.2, 0.4, 0.6, 1}),
+                                 .rtol = 1e-8,
+                                 .first_step = m == OdeMethod::rk4 ? 0.01 : 0,
+                                 .max_steps = 2000,
+                                 .event = {.stop_at = 1}},
+                                [](Tensor, Tensor y) { return y - 0.3; });
+      return std::tuple(s.y, s.t, s.ys, s.event_t, s.events, s.saved, s.reason);
+    };
+    const auto all = vt::jit(vt::vmap(solve))(rates, ends);
+    for (std::int64_t i = 0; i < rates.size(); ++i) {
+      const auto one = vt::jit(solve)(rates[i], ends[i]);
+      const auto leaves = vt::tree_leaves(all), alone = vt::tree_leaves(one);
+      for (std::size_t k = 0; k < leaves.size(); ++k)
+        expect_close(leaves[k][i], alone[k], {.relative = 1e-7}, std::to_string(k));
+    }
+    EXPECT_EQ(std::get<6>(all)[2].item<int>(), static_cast<int>(StopReason::event));
+    EXPECT_EQ(std::get<6>(all)[5].item<int>(), static_cast<int>(StopReason::not_finite));
+    EXPECT_EQ(std::get<6>(all)[6].item<int>(), static_cast<int>(StopReason::end));
+    expect_close(std::get<1>(all)[2], vt::tensor(1 / 0.3 - 1), {.relative = 1e-7});
+  }
+}
+TEST(Ode, SolutionsWithinASlope) {
+  // z(y) = y e^(1/2) of an equation of its own; y' = z.
+  const auto f = [](Tensor, Tensor y) {
+    return vt::odeint([](Tensor, Tensor z) { return z; }, y, {.t1 = 0.5, .rtol = 1e-10}).y;
+  };
+  const auto end = [&](Tensor y0) { return vt::odeint(f, y0, {.rtol = 1e-9}).y; };
+  const double rate = std::exp(std::exp(0.5));
+  expect_close(end(vt::tensor(2.0)), vt::tensor(2 * rate), {.relative = 1e-7});
+  expect_close(vt::grad(end)(vt::tensor(2.0)), vt::tensor(rate), {.relative = 1e-7});
+}
+
 struct Body {
   Tensor place, speed;
 };

@@ -160,13 +160,15 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 /// captures. A trial that is not finite is rejected and a smaller step tried. `reason` says how it
 /// ended: `end`; `event`; `max_iterations` after max_steps; `small_step` if a step of h_min is
 /// rejected (of rk4, if a step is not finite); `not_finite` if y0, f(t0, y0), t0 or t1 is not.
-/// Under vmap each lane takes its own steps, and the same ones beside any others. Shapes: f: (t:
-/// float[], tree like y0) → tree like y0; t has the dtype to which those of y0 promote. Throws:
-/// Error (dtype) unless y0 holds real floats; (shape), (dtype) or (tree) if f gives other than
-/// that, or options are no scalars; (value) if options are out of range, or save_at, where it is
-/// known, is not in order between t0 and t1. Source: Hairer, Nørsett and Wanner, Solving Ordinary
-/// Differential Equations I, II.4 to II.6; Dormand and Prince 1980; Tsitouras 2011; Steinebach
-/// 2023.
+/// Under vmap each lane takes its own steps, and the same ones beside any others.
+/// Shapes: f: (t: float[], tree like y0) → tree like y0. t has the dtype to which those of y0
+/// promote, f32 for f16 and bf16.
+/// Throws: Error (dtype) unless y0 holds real floats; (shape), (dtype) or (tree) if f gives other
+/// than that, or options are no scalars; (value) if options are out of range, or save_at, where it
+/// is known, is not in order between t0 and t1. Of times that are known only when the program
+/// runs, those outside give NaN.
+/// Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, II.4 to II.6;
+/// Dormand and Prince 1980; Tsitouras 2011; Steinebach 2023.
 template <class F, class T>
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options = {},
                           CallSite where = CallSite::here()) {

@@ -38,8 +38,10 @@ class OdeTolerance {
 
 /// What counts as an event, and what happens then.
 struct OdeEventOptions {
-  int direction = 0;  ///< 1: only where the function rises through 0; −1: only where it falls
-  std::int64_t stop_at = 1;  ///< the integration ends at that event; 0: events are only counted
+  Param<int> direction =
+      0;  ///< 1: only where the function rises through 0; −1: only where it falls
+  Param<std::int64_t> stop_at =
+      1;  ///< the integration ends at that event; 0: events are only counted
 };
 
 /// Options of odeint.
@@ -59,8 +61,9 @@ struct OdeOptions {
   /// The first step, a positive number; of rk4 every step. 0: it is chosen (rk4 needs one).
   Tensor first_step = 0.0;
   /// Bounds of the steps. 0: for h_min 10 ulp of t, for h_max none.
-  double h_min = 0, h_max = 0;
-  std::int64_t max_steps = 100'000;  ///< steps that are tried at most, with those that are rejected
+  Param<double> h_min = 0, h_max = 0;
+  Param<std::int64_t> max_steps =
+      100'000;  ///< steps that are tried at most, with those that are rejected
   OdeEventOptions event = {};
   /// States that reverse mode keeps, see WhileOptions.
   Param<std::int64_t> checkpoint = 0;

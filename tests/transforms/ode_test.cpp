@@ -488,6 +488,14 @@ TEST(Ode, TreesKeepTheirParts) {
   expect_close(m.y.at("a"), vt::tensor(std::exp(-2.0)), {.relative = 1e-7});
   expect_close(m.y.at("m"), vt::full({2, 3}, 2.0, vt::f64), {.relative = 1e-9});
 }
+TEST(Ode, EmptyTensorsStayEmpty) {
+  for (const OdeMethod m : {OdeMethod::tsit5, OdeMethod::dopri5}) {
+    const auto s = vt::odeint([](Tensor, Tensor y) { return -y; }, vt::zeros({0, 2}, vt::f64),
+                              {.method = m, .save_at = numbers({0.5, 1})});
+    EXPECT_EQ(reason(s), StopReason::end);
+    EXPECT_EQ(s.ys.shape(), (vt::Shape{2, 0, 2}));
+  }
+}
 TEST(Ode, TolerancesOfElements) {
   const auto solve = [](vt::OdeTolerance atol) {
     return vt::odeint(lorenz, numbers({1, 2, 3}), {.t1 = 1, .rtol = 0, .atol = atol});

@@ -25,16 +25,18 @@ void check_options(const OdeOptions& o, const ControlCall& call) {
     fail(ErrorKind::value, formatted("{}: {} is {}; it must be {}", call.name, what, value, must),
          call.where);
   };
-  if (!(o.h_min >= 0) || std::isinf(o.h_min)) refuse("h_min", o.h_min, "at least 0");
-  if (!(o.h_max >= 0)) refuse("h_max", o.h_max, "at least 0, which sets no bound");
-  if (o.h_max > 0 && o.h_max < o.h_min) refuse("h_max", o.h_max, "no less than h_min");
-  if (o.max_steps < 1) refuse("max_steps", static_cast<double>(o.max_steps), "at least 1");
-  if (o.checkpoint < 0)
-    refuse("checkpoint", static_cast<double>(o.checkpoint), "at least 0, which leaves the choice");
-  if (o.event.direction < -1 || o.event.direction > 1)
-    refuse("event.direction", o.event.direction, "1, 0 or -1");
-  if (o.event.stop_at < 0)
-    refuse("event.stop_at", static_cast<double>(o.event.stop_at), "at least 0, which never stops");
+  const double h_min = o.h_min, h_max = o.h_max;
+  const std::int64_t max_steps = o.max_steps, checkpoint = o.checkpoint, stop_at = o.event.stop_at;
+  const int direction = o.event.direction;
+  if (!(h_min >= 0) || std::isinf(h_min)) refuse("h_min", h_min, "at least 0");
+  if (!(h_max >= 0)) refuse("h_max", h_max, "at least 0, which sets no bound");
+  if (h_max > 0 && h_max < h_min) refuse("h_max", h_max, "no less than h_min");
+  if (max_steps < 1) refuse("max_steps", static_cast<double>(max_steps), "at least 1");
+  if (checkpoint < 0)
+    refuse("checkpoint", static_cast<double>(checkpoint), "at least 0, which leaves the choice");
+  if (direction < -1 || direction > 1) refuse("event.direction", direction, "1, 0 or -1");
+  if (stop_at < 0)
+    refuse("event.stop_at", static_cast<double>(stop_at), "at least 0, which never stops");
 }
 Tensor option(const Tensor& t, const char* what, int rank, DType dtype, const ControlCall& call) {
   if (!t.defined())
@@ -325,6 +327,7 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
   DType dtype = raveled_dtype(start);
   if (dtype == f16 || dtype == bf16) dtype = f32;
   const bool wide = dtype == f64;
+  const double h_max = options.h_max;
   Recorded slope = recorded_slope(f, leaves, dtype, call);
   Problem p{.method = options.method,
             .graph = std::make_shared<const GraphBody>(std::move(slope.graph)),
@@ -337,7 +340,7 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
             .atol = tolerance(options.atol, "atol", wide ? 1e-9 : 1e-6, leaves, dtype, call),
             .first_step = {},
             .h_min = options.h_min,
-            .h_max = std::isinf(options.h_max) ? 0 : options.h_max,
+            .h_max = std::isinf(h_max) ? 0.0 : h_max,
             .max_steps = options.max_steps};
   p.direction = vt::stop_gradient(
       vt::where(p.t1 < p.t0, grad_build::scalar(dtype, -1), grad_build::scalar(dtype, 1)));

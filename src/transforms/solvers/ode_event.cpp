@@ -107,9 +107,10 @@ Events after(const Problem& p, const EventSearch& e, const Events& before, Step&
   // 0 counts to where the function comes to; what begins at 0 comes from nowhere.
   const Tensor rises = (before.value < 0.0) & (here >= 0.0),
                falls = (before.value > 0.0) & (here <= 0.0);
-  const Tensor crossed = made.accepted & (e.options.direction > 0   ? rises
-                                          : e.options.direction < 0 ? falls
-                                                                    : rises | falls);
+  const int direction = e.options.direction;
+  const Tensor crossed = made.accepted & (direction > 0   ? rises
+                                          : direction < 0 ? falls
+                                                          : rises | falls);
   const std::vector<Tensor> at = cond_flat(
       crossed,
       [&](std::span<const Tensor>) {
@@ -120,8 +121,8 @@ Events after(const Problem& p, const EventSearch& e, const Events& before, Step&
       [&](std::span<const Tensor>) { return std::vector<Tensor>{before.t, before.y}; }, {}, call);
   Events out{vt::where(made.accepted, here, before.value), before.count + crossed.astype(i64),
              at[0], at[1]};
-  if (e.options.stop_at > 0) {
-    const Tensor ends = crossed & (out.count == e.options.stop_at);
+  if (const std::int64_t stop_at = e.options.stop_at; stop_at > 0) {
+    const Tensor ends = crossed & (out.count == stop_at);
     next.t = vt::where(ends, out.t, next.t);
     next.y = vt::where(ends, out.y, next.y);
     next.status = vt::where(

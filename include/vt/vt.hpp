@@ -50,6 +50,7 @@ files may keep them)"
 #include <vt/lanes.hpp>
 #include <vt/linalg.hpp>
 #include <vt/npy.hpp>
+#include <vt/ode.hpp>
 #include <vt/ops.hpp>
 #include <vt/optim.hpp>
 #include <vt/print.hpp>

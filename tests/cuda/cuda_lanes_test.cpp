@@ -119,6 +119,33 @@ TEST(CudaLanes, BranchesOfEachLane) {
   }
 }
 
+// cholesky, lu, solve and triangular_solve of a lane are part of its loop's kernel.
+TEST(CudaLanes, SmallSystemsAreInTheLoopsKernel) {
+  const auto lane = [](Tensor a, Tensor b, Tensor n) {
+    return vt::while_loop(
+               [&](Tensor i, Tensor) { return i < n; },
+               [&](Tensor i, Tensor x) {
+                 const Tensor spd = vt::matmul(a, vt::transpose(a)) + vt::eye(4, a.dtype()),
+                              l = vt::linalg::cholesky(spd);
+                 const auto [y, pull] =
+                     vt::vjp([&](const Tensor& v) { return vt::linalg::solve(a, v); }, x);
+                 const Tensor z = vt::linalg::solve_triangular(l, b, 0, true);
+                 return std::pair<Tensor, Tensor>(
+                     i + 1, vt::tanh(y + pull(b)) + vt::linalg::solve_triangular(l, z, 1, true));
+               },
+               std::pair<Tensor, Tensor>(0, b))
+        .second;
+  };
+  const auto all = [&](Tensor a, Tensor b, Tensor n) { return vt::vmap(lane)(a, b, n); };
+  const Tensor a = numbers({40, 4, 4}, 1) + 3.0f * vt::eye(4), b = numbers({40, 4}, 2),
+               n = (vt::arange(40) % 5).eval();
+  const auto f = vt::jit(all);
+  const Tensor da = a.to(device), db = b.to(device), dn = n.to(device);
+  EXPECT_TRUE(all_close(f(da, db, dn), all(a, b, n), {.relative = 1e-4, .absolute = 1e-4}));
+  const std::string text = f.explain(da, db, dn);
+  EXPECT_NE(text.find(": 1 kernels"), std::string::npos) << text;
+}
+
 TEST(CudaLanes, EffectsStayWithTheHost) {
   const auto counted = [](Tensor x) {
     return vt::while_loop([](Tensor y) { return vt::sum(y * y) > 1.0f; },

@@ -1,0 +1,6 @@
+// expect: vt::odeint: the function must take the time and a tree like y0
+#include <vt/vt.hpp>
+
+int main() {
+  vt::odeint([](vt::Tensor y) { return y; }, vt::tensor(1.0));
+}

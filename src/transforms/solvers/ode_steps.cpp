@@ -151,8 +151,8 @@ Slopes slopes_at(const Problem& p, const Tensor& t, const Tensor& y) {
 Trial rosenbrock_trial(const Problem& p, const Rosenbrock& method, const State& s, const Tensor& h,
                        const Tensor& t_new) {
   const Slopes slopes = slopes_at(p, s.t, s.y);
-  const auto factors = vt::linalg::lu_factor(
-      vt::eye(s.y.size(), p.dtype) * (1.0 / (h * method.gamma)) - slopes.by_y);
+  // One decomposition serves all stages: equal equations are merged.
+  const Tensor matrix = vt::eye(s.y.size(), p.dtype) * (1.0 / (h * method.gamma)) - slopes.by_y;
   std::vector<Tensor> k;
   for (std::size_t i = 0; i < method.alpha.size(); ++i) {
     Tensor at = s.t;
@@ -162,7 +162,7 @@ Trial rosenbrock_trial(const Problem& p, const Rosenbrock& method, const State& 
     if (i > 0) right = right + combined(method.c[i], k) / h;
     if (slopes.by_t.defined() && method.gamma_sum[i] != 0)
       right = right + slopes.by_t * (h * method.gamma_sum[i]);
-    k.push_back(vt::linalg::lu_solve(factors, right));
+    k.push_back(vt::linalg::solve(matrix, right));
   }
   Trial out;
   out.change = combined(method.b, k);

@@ -32,6 +32,7 @@ struct LaneBlock {
   std::string function;           ///< the recursive or called function; empty: none
   std::string operations;         ///< in short: "dot_general, 3 more"
   CallSite where;                 ///< the user's line
+  bool queue = true;              ///< lanes wait for it; false: a loop that is one function
   bool heavy = false;             ///< worth waiting for other lanes
   std::uint64_t executions = 0;   ///< how often it ran
   std::uint64_t lanes = 0;        ///< in all of them together

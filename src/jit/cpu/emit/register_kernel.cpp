@@ -47,6 +47,16 @@ void add_marks(const GraphBody& g, std::string& text) {
   text += bits;
 }
 
+/// Are all values of few elements, and is there no scan, which goes through rows in memory?
+bool stays_small(const GraphBody& g) {
+  constexpr std::int64_t most = 32;
+  return all_of(g.avals, [](const Aval& a) { return a.elements() <= most; }) &&
+         all_of(g.equations, [](const Equation& e) {
+           return e.op != Op::scan &&
+                  all_of(bodies_of(e.params), [](const GraphRef& b) { return stays_small(*b); });
+         });
+}
+
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     : b_(b),
       form_(form),
@@ -62,18 +72,18 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
     if (form_.in_registers(a)) row = std::max(row, a.elements());
   }
   // Several vectors at once hide how long each instruction takes, as long as they all fit; so do
-  // the elements of a row. Pivots and their reciprocals are waited for longer than what does not
-  // fit costs.
+  // the elements of a row. Pivots, and what each iteration of a loop makes of the last one, are
+  // waited for longer than what does not fit costs.
   cost_ = std::max<std::int64_t>(1, register_cost(form));
-  const bool waits_for_pivots =
-      row <= 32 && b.target().vector_registers >= 32 &&
-      has_equation(graph_, [](const Equation& e) { return family_of(e.op) == Family::linalg; }) &&
-      !has_equation(graph_, [](const Equation& e) { return e.op == Op::scan; });
+  const bool waits = b.target().vector_registers >= 32 && stays_small(graph_) &&
+                     has_equation(graph_, [](const Equation& e) {
+                       return e.op == Op::while_ || family_of(e.op) == Family::linalg;
+                     });
   const bool is_filled_later = has_equation(graph_, [](const Equation& e) { return is_unset(e); });
   const int vectors = is_filled_later            ? 1
                       : cost_ <= 60 && row <= 4  ? 4
                       : cost_ <= 200 && row <= 8 ? 2
-                      : waits_for_pivots         ? 2
+                      : waits                    ? 2
                                                  : 1;
   width_ = std::max(2, vectors * b.target().simd_lanes(std::max<std::size_t>(widest, 4)));
 }

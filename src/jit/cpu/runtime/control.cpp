@@ -60,6 +60,7 @@ ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool regio
     LaneBlock loop;
     loop.operations = "while";
     loop.where = e.where;
+    loop.queue = false;
     loop.operations_of_lane = static_cast<double>(register_cost(*form_));
     counters_ = lane_counters({loop});
   }

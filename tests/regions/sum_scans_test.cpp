@@ -124,6 +124,45 @@ TEST_P(SumScans, IsOneFunction) {
   }
 }
 
+// Images are summed row by row, or, where a row is long, element by element.
+TEST(SumsOfImages, AreScansToo) {
+  for (const auto& [height, width] : {std::pair(15, 15), {20, 17}, {12, 120}, {70, 30}}) {
+    const auto shade = [height = height, width = width](const Tensor& p) {
+      const Tensor x = vt::arange(width, vt::f64) * 0.1,
+                   y = vt::expand_dims(vt::arange(height, vt::f64), {1}) * 0.1;
+      return p[0] * vt::exp(-vt::square(x - p[1]) - vt::square(y - p[2])) + 0.1 * p[1];
+    };
+    const auto lane = [&](const Tensor& start, const Tensor& n, const Tensor& image) {
+      return vt::while_loop([&](Tensor i, Tensor) { return i < n; },
+                            [&](Tensor i, Tensor p) {
+                              const auto residuals = [&](const Tensor& q) {
+                                return vt::ravel(shade(q) - image);
+                              };
+                              const Tensor j = vt::jacfwd(residuals)(p), t = vt::transpose(j),
+                                           r = residuals(p);
+                              const Tensor step = vt::linalg::solve(
+                                  vt::matmul(t, j) + 3.0 * vt::eye(3, vt::f64), vt::matmul(t, r));
+                              return std::pair<Tensor, Tensor>(
+                                  i + 1, 0.5 * p + 0.2 * vt::tanh(step) * vt::tanh(vt::sum(r * r)));
+                            },
+                            std::pair<Tensor, Tensor>(0, start))
+          .second;
+    };
+    const auto lanes = vt::vmap(lane);
+    const Tensors in{vt_test::random_tensor(vt::f64, {20, 3}, 0.3, 1, 1).eval(),
+                     (vt::arange(20) % 6).eval(),
+                     vt_test::random_tensor(vt::f64, {20, height, width}, -1, 1, 2).eval()};
+    vt_test::expect_same(
+        [&](std::span<const Tensor> a) { return Tensors{lanes(a[0], a[1], a[2])}; }, in,
+        {.relative = 1e-11, .absolute = 1e-11},
+        std::to_string(height) + " × " + std::to_string(width));
+    const auto compiled = vt::jit(lanes);
+    compiled(in[0], in[1], in[2]).eval();
+    const std::string steps = compiled.explain(in[0], in[1], in[2]);
+    EXPECT_NE(steps.find("20 lanes side by side"), std::string::npos) << height << " × " << width;
+  }
+}
+
 /// JᵀJ, Jᵀr and rᵀr of a fit of `count` points, without lanes.
 Tensors normal_equations(const Tensor& p, const Tensor& x, const Tensor& y) {
   const auto residuals = [&](const Tensor& q) {

@@ -399,6 +399,20 @@ TEST(LeastSquares, DerivativesComeFromTheCondition) {
 }
 
 // Where it did not converge: the x at which the gradient stays what it is.
+// Lanes report integers too, in any order of transforms.
+TEST(LeastSquares, DerivativesOfTheBestOfSeveralStarts) {
+  const Tensor starts = vt::tensor({{1.0, 0.3}, {2.0, 0.6}});
+  const auto best = [&](Tensor y) {
+    const auto all = vt::vmap([&](Tensor start) {
+      return vt::least_squares([&](Tensor p) { return decay(p, times) - y; }, start);
+    })(starts);
+    return all.x[vt::argmin(all.value)];
+  };
+  const Tensor slope = vt::jacrev([](Tensor y) { return fitted(y).x; })(measured);
+  expect_close(vt::jacrev(best)(measured), slope, near, "reverse");
+  expect_close(vt::jacfwd(best)(measured), slope, near, "forward");
+}
+
 TEST(LeastSquares, DerivativesWhereItDidNotConverge) {
   const auto stopped = [](Tensor y) {
     return vt::least_squares([=](Tensor x) { return vt::exp(x) - y; }, 0.0, {.max_iterations = 1})

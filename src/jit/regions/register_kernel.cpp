@@ -491,15 +491,25 @@ bool picks_elements(const GraphBody& g, std::int64_t more_than, const Vec<bool>&
     const bool picks = e.op == Op::dynamic_slice || e.op == Op::dynamic_update_slice ||
                        (by_indices && !known[e.inputs[1]]);
     if (picks && !unset[e.inputs[0]] && g.aval(e.inputs[0]).elements() > more_than) return true;
-    const bool sums_rows = e.op == Op::scan && e.as<ScanParams>().sums;
-    for (std::size_t k = 0; sums_rows && k < e.inputs.size(); ++k)
-      if (is_sequence(e, k) && g.aval(e.inputs[k]).elements() > more_than) return true;
     Vec<bool> given;
     if (e.op == Op::while_)
       for (Var v : e.inputs) given.push_back(unset[v]);
     return any_of(bodies_of(e.params),
                   [&](const GraphRef& body) { return picks_elements(*body, more_than, given); });
   });
+}
+
+/// `most` elements, or fewer: what sums of rows inside go through stays in memory, where each of
+/// their iterations reads a row.
+std::int64_t below_summed_rows(const GraphBody& g, std::int64_t most) {
+  for (const Equation& e : g.equations) {
+    for (std::size_t k = 0; e.op == Op::scan && e.as<ScanParams>().sums && k < e.inputs.size(); ++k)
+      if (const std::int64_t n = g.aval(e.inputs[k]).elements();
+          is_sequence(e, k) && n > LaneForm().most_in_registers)
+        most = std::min(most, n - 1);
+    for (const GraphRef& body : bodies_of(e.params)) most = below_summed_rows(*body, most);
+  }
+  return most;
 }
 
 /// Of loops that are inside one another, all their iterations.
@@ -670,6 +680,7 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     form.most_in_registers = register_kernels::most_iterations(form.lane) > 1
                                  ? limits.moved
                                  : limits.moved_without_loops;
+  form.most_in_registers = register_kernels::below_summed_rows(form.lane, form.most_in_registers);
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
   const auto fits = [&](std::int64_t of_a_lane) {
     limits.of_a_lane = of_a_lane;

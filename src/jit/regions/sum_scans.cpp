@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../../trace/base/hash_map.hpp"
+#include "../../trace/ir/axis_map.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
@@ -15,6 +16,25 @@
 namespace vt::detail {
 
 namespace sum_scans {
+
+/// A reshape that makes one axis of several: of `count` blocks, which are its operand's elements
+/// along an axis.
+struct Merge {
+  int axis;
+  std::int64_t count;
+};
+std::optional<Merge> merge_at(const GraphBody& g, const Equation& e, int axis_of_result) {
+  if (e.op != Op::reshape) return std::nullopt;
+  const Shape &from = g.aval(e.inputs[0]).shape, &to = g.aval(e.outputs[0]).shape;
+  for (int first = 0; first < from.rank(); ++first) {
+    if (from[first] < 2 || extent_before(from, first) != extent_before(to, axis_of_result))
+      continue;
+    std::int64_t all = 1;
+    for (int d = first; d < from.rank() && all < to[axis_of_result]; ++d) all *= from[d];
+    if (all == to[axis_of_result] && from[first] < all) return Merge{first, from[first]};
+  }
+  return std::nullopt;
+}
 
 /// A sum over rows: of `x`, or of products of `x` and `y`.
 struct Sum {
@@ -31,8 +51,15 @@ bool is_sum(const GraphBody& g, const Equation& e) {
 
 class SumScan {
  public:
-  SumScan(const GraphBody& g, std::int64_t least_rows)
-      : g_(g), least_rows_(least_rows), axes_(g), makers_(makers_of(g)), reads_(reads_of(g)) {}
+  /// `least_elements`: of what is summed.
+  SumScan(const GraphBody& g, std::int64_t least_rows, std::int64_t least_elements)
+      : g_(g),
+        least_rows_(least_rows),
+        least_elements_(least_elements),
+        axes_(g),
+        outer_(g),
+        makers_(makers_of(g)),
+        reads_(reads_of(g)) {}
 
   /// The Graph with the sums over one axis as a scan; nothing if there are none.
   std::optional<GraphBody> run() {
@@ -50,7 +77,9 @@ class SumScan {
       const Axes& summed =
           e.op == Op::dot_general ? e.as<DotParams>().lhs_contract : e.as<AxesParams>().axes;
       for (const int a : summed) {
-        if (g_.aval(e.inputs[0]).shape[a] < least_rows_) continue;
+        if (g_.aval(e.inputs[0]).shape[a] < least_rows_ ||
+            g_.aval(e.inputs[0]).elements() < least_elements_)
+          continue;
         const int number = axes_.class_of(e.inputs[0], a);
         if (std::find(classes.begin(), classes.end(), number) == classes.end())
           classes.push_back(number);
@@ -94,8 +123,11 @@ class SumScan {
     return with;
   }
 
+  /// Where rows are blocks, sums are those of a block, whatever they are.
   void find_sums() {
     sums_.clear();
+    blocks_ = 0;
+    first_merged_ = -1;
     for (std::size_t i = 0; i < g_.equations.size(); ++i) {
       const Equation& e = g_.equations[i];
       if (e.outputs.size() != 1 || e.inputs.empty() || !is_sum(g_, e) ||
@@ -120,7 +152,8 @@ class SumScan {
   /// What is computed of each row for the sums alone.
   void find_members() {
     members_.assign(g_.equations.size(), false);
-    Vec<Var> waiting;
+    of_blocks_.assign(g_.avals.size(), false);
+    Vec<Var> waiting, merged;
     for (const Sum& s : sums_) {
       waiting.push_back(s.x);
       if (s.y >= 0) waiting.push_back(s.y);
@@ -129,9 +162,24 @@ class SumScan {
       const Var v = waiting.back();
       waiting.pop_back();
       const int m = axes_.axis(v) < 0 ? -1 : makers_[v];
-      if (m < 0 || members_[m] || !is_of_a_row(g_.equations[m])) continue;
+      if (m < 0 || members_[m]) continue;
+      if (joins_blocks(g_.equations[m])) {
+        members_[m] = true;
+        merged.push_back(g_.equations[m].inputs[0]);
+      } else if (is_of_a_row(g_.equations[m], axes_)) {
+        members_[m] = true;
+        for (const Var u : g_.equations[m].inputs) waiting.push_back(u);
+      }
+    }
+    // What is in front of these reshapes has the blocks along an axis of its own.
+    while (!merged.empty()) {
+      const Var v = merged.back();
+      merged.pop_back();
+      of_blocks_[v] = outer_.axis(v) >= 0;
+      const int m = of_blocks_[v] ? makers_[v] : -1;
+      if (m < 0 || members_[m] || !is_of_a_row(g_.equations[m], outer_)) continue;
       members_[m] = true;
-      for (const Var u : g_.equations[m].inputs) waiting.push_back(u);
+      for (const Var u : g_.equations[m].inputs) merged.push_back(u);
     }
     for (bool changed = true; changed;) {
       changed = false;
@@ -147,23 +195,55 @@ class SumScan {
           members_[i] = false, changed = true;
     }
   }
-  bool counts_rows(const Equation& e) const {
-    return e.op == Op::iota && e.as<IotaParams>().axis == axes_.axis(e.outputs[0]);
+  /// Does it make the axis of the rows of blocks? The first that does says how many there are.
+  bool joins_blocks(const Equation& e) {
+    const std::optional<Merge> merge = merge_at(g_, e, axes_.axis(e.outputs[0]));
+    if (!merge || axes_.ambiguous(e.outputs[0])) return false;
+    if (blocks_ == 0) blocks_ = merge->count;
+    if (merge->count != blocks_) return false;
+    // All of them go through their blocks together.
+    if (first_merged_ < 0) first_merged_ = e.inputs[0], first_axis_ = merge->axis;
+    outer_.join(e.inputs[0], merge->axis, first_merged_, first_axis_);
+    outer_.choose(outer_.class_of(first_merged_, first_axis_));
+    return outer_.axis(e.inputs[0]) == merge->axis && !outer_.ambiguous(e.inputs[0]);
   }
-  bool is_of_a_row(const Equation& e) const {
-    if (e.outputs.size() != 1 || has_effect(e) || axes_.ambiguous(e.outputs[0])) return false;
-    if (counts_rows(e)) return true;
+  const LaneAxes& axes_of(Var v) const { return of_blocks_[v] ? outer_ : axes_; }
+  bool counts_rows(const Equation& e) const {
+    return e.op == Op::iota && e.as<IotaParams>().axis == axes_of(e.outputs[0]).axis(e.outputs[0]);
+  }
+  bool is_of_a_row(const Equation& e, const LaneAxes& axes) const {
+    if (e.outputs.size() != 1 || has_effect(e) || axes.ambiguous(e.outputs[0])) return false;
+    if (e.op == Op::iota && e.as<IotaParams>().axis == axes.axis(e.outputs[0])) return true;
     switch (family_of(e.op)) {
-      case Family::leaf: return e.op == Op::full && axes_.equation(e).has_value();
+      case Family::leaf: return e.op == Op::full && axes.equation(e).has_value();
       case Family::unary:
       case Family::binary:
       case Family::select:
       case Family::reduce:
       case Family::shape:
-      case Family::contract: return e.op != Op::conv_general && axes_.equation(e).has_value();
-      case Family::index: return e.op == Op::slice && axes_.equation(e).has_value();
+      case Family::contract: return e.op != Op::conv_general && axes.equation(e).has_value();
+      case Family::index: return e.op == Op::slice && axes.equation(e).has_value();
       default: return false;
     }
+  }
+
+  /// A value of one row, or of one block.
+  Aval of_a_row(Var v) const {
+    if (of_blocks_[v]) return outer_.aval(v);
+    if (blocks_ == 0) return axes_.aval(v);
+    Aval a = g_.aval(v);
+    if (axes_.axis(v) >= 0) a.shape[axes_.axis(v)] /= blocks_;
+    return a;
+  }
+  /// A member for one row, or one block.
+  Equation of_a_row(const Equation& e) const {
+    const Var v = e.outputs[0];
+    if (of_blocks_[v]) return *outer_.equation(e);
+    if (blocks_ == 0) return *axes_.equation(e);
+    const int a = axes_.axis(v);
+    Equation block = e;
+    block.params = with_extent(e.params, a, g_.aval(v).shape[a] / blocks_);
+    return block;
   }
 
   /// The value of which it is a transposition, or the same, in each row.
@@ -180,17 +260,31 @@ class SumScan {
     // What the rows are made of.
     Vec<Var> sequences, shared;
     bool counts = false;
-    Vec<bool> numbers(g_.equations.size());
-    const auto give = [&](Var v) {
+    // What is made anew in each iteration; what others read as well.
+    Vec<bool> numbers(g_.equations.size()), copied = numbers;
+    const Function<void(Var)> give = [&](Var v) {
       if (makers_[v] >= 0 && members_[makers_[v]]) return;
-      if (axes_.axis(v) < 0 && is_number_[v]) return mark_numbers(v, numbers);
-      Vec<Var>& list = axes_.axis(v) >= 0 ? sequences : shared;
+      const bool is_row = axes_of(v).axis(v) >= 0;
+      if (!is_row && is_number_[v]) return mark_numbers(v, numbers);
+      if (!is_row && is_made_anew(v)) {
+        if (std::exchange(numbers[makers_[v]], true)) return;
+        for (const Var u : g_.equations[makers_[v]].inputs) give(u);
+        return;
+      }
+      if (is_row && is_copied(v)) {
+        if (std::exchange(copied[makers_[v]], true)) return;
+        for (const Var u : g_.equations[makers_[v]].inputs) give(u);
+        return;
+      }
+      Vec<Var>& list = is_row ? sequences : shared;
       if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
     };
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (!members_[i]) continue;
-      counts = counts || counts_rows(g_.equations[i]);
-      for (const Var v : g_.equations[i].inputs) give(v);
+      const Equation& e = g_.equations[i];
+      if (blocks_ > 0 && counts_rows(e) && !of_blocks_[e.outputs[0]]) return false;
+      counts = counts || counts_rows(e);
+      for (const Var v : e.inputs) give(v);
     }
     std::int64_t rows = 0;
     for (const Sum& s : sums_) {
@@ -199,11 +293,17 @@ class SumScan {
       rows = g_.aval(s.x).shape[axes_.axis(s.x)];
     }
     // Rows of another place would have to be brought together.
-    if (any_of(sequences, [&](Var v) { return axes_.axis(v) != 0 || axes_.ambiguous(v); }))
+    if (any_of(sequences, [&](Var v) {
+          return axes_of(v).axis(v) != 0 || axes_of(v).ambiguous(v) ||
+                 (blocks_ > 0 && !of_blocks_[v]);
+        }))
       return false;
+    if (blocks_ > 0) rows = blocks_;
 
     auto body = std::make_shared<GraphBody>();
-    const RecycledVec<Aval> types = axes_.avals();
+    RecycledVec<Aval> types;
+    for (std::size_t v = 0; v < g_.avals.size(); ++v)
+      types.push_back(of_a_row(static_cast<Var>(v)));
     Copier inside(types, *body);
     // Carries: the row's number, then the sums. A symmetric product is summed once.
     struct Carry {
@@ -222,8 +322,9 @@ class SumScan {
     for (const Sum& s : sums_) {
       const Aval& out = g_.aval(g_.equations[s.equation].outputs[0]);
       const Aval& row = types[s.x];
-      const bool symmetric = s.y >= 0 && row.shape.rank() == 1 && row.shape == types[s.y].shape &&
-                             row.elements() > 1 && same_row(s.x) == same_row(s.y);
+      const bool symmetric = blocks_ == 0 && s.y >= 0 && row.shape.rank() == 1 &&
+                             row.shape == types[s.y].shape && row.elements() > 1 &&
+                             same_row(s.x) == same_row(s.y);
       const std::int64_t n = row.elements();
       carry(symmetric ? Aval(out.dtype, Shape{n * (n + 1) / 2}) : Aval(out.dtype, out.shape),
             symmetric);
@@ -232,10 +333,11 @@ class SumScan {
       for (const Var v : *list) body->inputs.push_back(inside[v]);
     for (std::size_t i = 0; i < members_.size(); ++i) {
       if (numbers[i]) inside.add(g_.equations[i]);
+      if (copied[i]) inside.add(of_a_row(g_.equations[i]));
       if (!members_[i]) continue;
       const Equation& e = g_.equations[i];
       if (!counts_rows(e)) {
-        inside.add(*axes_.equation(e));
+        inside.add(of_a_row(e));
         continue;
       }
       const Aval& row = types[e.outputs[0]];
@@ -291,6 +393,28 @@ class SumScan {
     marked[makers_[v]] = true;
     for (const Var u : g_.equations[makers_[v]].inputs) mark_numbers(u, marked);
   }
+  /// Is it an array that all rows share, and cheaper to compute anew of each than to keep? It is if
+  /// a scan inside makes it element by element.
+  bool is_made_anew(Var v) const {
+    const int m = makers_[v];
+    if (m < 0 || g_.aval(v).elements() <= least_elements_ || has_effect(g_.equations[m]))
+      return false;
+    switch (family_of(g_.equations[m].op)) {
+      case Family::leaf:
+      case Family::unary:
+      case Family::binary:
+      case Family::select:
+      case Family::shape: return true;
+      default: return false;
+    }
+  }
+  /// Is it made of what all rows share, or of one row of another value, by copies alone?
+  bool is_copied(Var v) const {
+    const int m = makers_[v];
+    return m >= 0 && (blocks_ == 0 || of_blocks_[v]) && !axes_of(v).ambiguous(v) &&
+           (g_.equations[m].op == Op::broadcast_in_dim || g_.equations[m].op == Op::full) &&
+           axes_of(v).equation(g_.equations[m]).has_value();
+  }
   /// Is it made of numbers alone, as a unit matrix? Code that knows them leaves out its zeros.
   Vec<bool> made_of_numbers() const {
     constexpr std::int64_t most = 288;
@@ -334,6 +458,10 @@ class SumScan {
   Var term_of(GraphBody& body, Copier& inside, const Sum& s, bool symmetric) const {
     const Equation& e = g_.equations[s.equation];
     const Var x = inside[s.x];
+    if (blocks_ > 0) {
+      if (s.y < 0) return add_equation(body, e.op, e.params, {x}, e.where);
+      return add_equation(body, e.op, e.params, {x, inside[s.y]}, e.where);
+    }
     if (s.y < 0) {
       Axes others;
       const int a = axes_.axis(s.x);
@@ -383,31 +511,67 @@ class SumScan {
   }
 
   const GraphBody& g_;
-  const std::int64_t least_rows_;
+  const std::int64_t least_rows_, least_elements_;
   LaneAxes axes_;
+  /// The rows may be elements of one axis that a reshape makes of blocks and what is in them: then
+  /// the scan goes over the blocks.
+  LaneAxes outer_;
+  std::int64_t blocks_ = 0;  ///< 0: rows are no blocks
+  Var first_merged_ = -1;    ///< what the first such reshape reads …
+  int first_axis_ = -1;      ///< … and where it has the blocks
+  Vec<bool> of_blocks_;      ///< per Var: is it in front of such a reshape?
   const Vec<int> makers_, reads_;
   const Vec<bool> is_number_ = made_of_numbers();
   Vec<Sum> sums_;
   Vec<bool> members_;
 };
 
+/// The same with axes of one element dropped before they are broadcast: a row that all rows share
+/// has no axis then.
+GraphBody without_unit_axes(const GraphBody& g) {
+  GraphBody out = g;
+  out.equations.clear();
+  for (const Equation& e : g.equations) {
+    Equation next = e;
+    if (e.op == Op::broadcast_in_dim) {
+      const auto& p = e.as<BroadcastParams>();
+      const Shape& from = g.aval(e.inputs[0]).shape;
+      Shape shape;
+      Axes axes;
+      for (int d = 0; d < from.rank(); ++d) {
+        if (from[d] == 1 && p.shape[p.axes[d]] > 1) continue;
+        shape.push_back(from[d]);
+        axes.push_back(p.axes[d]);
+      }
+      if (shape.rank() < from.rank()) {
+        next.inputs[0] =
+            add_equation(out, Op::reshape, make_params(ShapeParams{shape}), {e.inputs[0]}, e.where);
+        next.params = make_params(BroadcastParams{p.shape, axes});
+      }
+    }
+    out.equations.push_back(std::move(next));
+  }
+  return out;
+}
+
 /// In bodies of one lane, at any depth; nothing if there are no such sums.
 std::optional<Equation> with_scans(const Equation& e);
 std::optional<GraphBody> with_scans(const GraphBody& g) {
-  // Shorter ones fit registers as they are, or nearly.
-  constexpr std::int64_t least_rows = 24;
-  GraphBody now = g;
+  // Smaller ones fit registers as they are.
+  constexpr std::int64_t least_rows = 6, least_elements = 48;
+  GraphBody now = without_unit_axes(g);
   bool changed = false;
+  while (std::optional<GraphBody> with = SumScan(now, least_rows, least_elements).run())
+    now = std::move(*with), changed = true;
   for (Equation& e : now.equations)
     if (std::optional<Equation> with = with_scans(e)) e = std::move(*with), changed = true;
-  while (std::optional<GraphBody> with = SumScan(now, least_rows).run())
-    now = std::move(*with), changed = true;
   if (!changed) return std::nullopt;
   drop_unread(now);
   return now;
 }
 std::optional<Equation> with_scans(const Equation& e) {
-  if (e.op != Op::cond && e.op != Op::while_) return std::nullopt;
+  if (e.op != Op::cond && e.op != Op::while_ && !(e.op == Op::scan && e.as<ScanParams>().sums))
+    return std::nullopt;
   Vec<GraphRef> bodies;
   bool changed = false;
   for (const GraphRef& body : bodies_of(e.params)) {
@@ -424,7 +588,7 @@ std::optional<Equation> with_scans(const Equation& e) {
 }  // namespace sum_scans
 
 GraphBody scan_sums_of_rows(GraphBody g, const RegisterLimits& limits) {
-  sum_scans::SumScan scans(g, least_summed_rows);
+  sum_scans::SumScan scans(g, least_summed_rows, least_summed_rows);
   std::optional<GraphBody> with = scans.run();
   if (!with) return g;
   for (const Equation& e : with->equations)

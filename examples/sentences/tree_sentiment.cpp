@@ -12,7 +12,7 @@
 
 #include <vt/vt.hpp>
 
-#include "support/training.hpp"
+#include "../support/training.hpp"
 
 namespace {
 

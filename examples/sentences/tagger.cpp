@@ -11,8 +11,8 @@
 
 #include <vt/vt.hpp>
 
-#include "support/batches.hpp"
-#include "support/training.hpp"
+#include "../support/batches.hpp"
+#include "../support/training.hpp"
 
 namespace {
 

@@ -18,8 +18,8 @@ namespace detail {
 /// (matrix-vector product, right-hand side) → solution.
 using FlatSolve =
     Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
-/// (function, initial guess) → where it is zero; behind that may come integers and bools that say
-/// how it was found.
+/// (function, initial guess) → where it is zero; behind that may come numbers that say how it was
+/// found, which have no derivative.
 using FlatRootFinder =
     Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
 /// What the transposed matrix is: another one, the same, or the conjugate.

@@ -49,6 +49,7 @@ files may keep them)"
 #include <vt/jit.hpp>
 #include <vt/lanes.hpp>
 #include <vt/linalg.hpp>
+#include <vt/minimize.hpp>
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>
 #include <vt/optim.hpp>

@@ -419,6 +419,7 @@
 #include "../../../src/transforms/solvers/krylov.cpp"
 #include "../../../src/transforms/solvers/least_squares.cpp"
 #include "../../../src/transforms/solvers/least_squares_steps.cpp"
+#include "../../../src/transforms/solvers/scalar.cpp"
 #include "../../../src/transforms/vmap/active_lanes.cpp"
 #include "../../../src/transforms/vmap/batch.cpp"
 #include "../../../src/transforms/vmap/lane_calls.cpp"

@@ -6,6 +6,7 @@
 #include <vt/linalg.hpp>
 
 #include "fit_problem.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail::fitting {
 
@@ -140,18 +141,6 @@ struct State {
   }
 };
 
-Tensor count(std::int64_t n) { return full_tensor(Scalar(n), Aval(i64, Shape{})); }
-Tensor flag(bool b) { return full_tensor(Scalar(b), Aval(bool_, Shape{})); }
-Tensor number_of(StopReason r) {
-  return full_tensor(Scalar(std::int64_t(r)).converted(i32), Aval(i32, Shape{}));
-}
-Tensor dot(const Tensor& a, const Tensor& b) { return vt::sum(a * b); }
-std::vector<Tensor> chosen(const Tensor& which, std::span<const Tensor> a,
-                           std::span<const Tensor> b) {
-  std::vector<Tensor> out;
-  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(vt::where(which, a[i], b[i]));
-  return out;
-}
 Tensor same(std::span<const Tensor> a, std::span<const Tensor> b) {
   Tensor all;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -179,7 +168,7 @@ class Steps {
   State begin(std::span<const Tensor> start) const {
     State s;
     s.runs = s.evaluations = count(0);
-    s.reason = full_tensor(Scalar(going_on).converted(i32), Aval(i32, Shape{}));
+    s.reason = reason_number(going_on);
     s.damping = p.number(p.options.damping);
     s.growth = p.number(2);
     s.rejected = s.good = s.undamped = s.short_step = flag(false);
@@ -204,10 +193,10 @@ class Steps {
     end(s, enough, StopReason::max_iterations);
     if (accelerated || !p.options.acceleration) return s;
     State left = now;
-    left.reason = full_tensor(Scalar(bent_next).converted(i32), Aval(i32, Shape{}));
+    left.reason = reason_number(bent_next);
     return State::of(chosen(bent, left.all(), s.all()));
   }
-  static constexpr std::int64_t going_on = -1, bent_next = -2;
+  static constexpr std::int64_t bent_next = -2;
 
  private:
   const Problem& p;
@@ -222,7 +211,7 @@ class Steps {
     return out;
   }
   static void end(State& s, const Tensor& when, StopReason why) {
-    s.reason = vt::where((s.reason < 0) & when, number_of(why), s.reason);
+    s.reason = ended(s.reason, when, why);
   }
   static Tensor length(const Tensor& v) { return vt::sqrt(dot(v, v)); }
 
@@ -376,7 +365,7 @@ std::vector<Tensor> steps(const Problem& p, std::span<const Tensor> start) {
   const auto loop = [&](const State& from, bool accelerated) {
     return State::of(while_flat(
         [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{State::of(c).reason == Steps::going_on};
+          return std::vector<Tensor>{State::of(c).reason == going_on};
         },
         [&](std::span<const Tensor> c) { return method.next(State::of(c), accelerated).all(); },
         from.all(), {}, p.call));
@@ -384,8 +373,7 @@ std::vector<Tensor> steps(const Problem& p, std::span<const Tensor> start) {
   // Many fits need no acceleration: they run in a loop without its branch, which is faster.
   State last = loop(method.begin(start), false);
   if (p.options.acceleration) {
-    const Tensor going_on = full_tensor(Scalar(Steps::going_on).converted(i32), Aval(i32, Shape{}));
-    last.reason = vt::where(last.reason == Steps::bent_next, going_on, last.reason);
+    last.reason = vt::where(last.reason == Steps::bent_next, reason_number(going_on), last.reason);
     last = loop(last, true);
   }
   std::vector<Tensor> result = last.point;

@@ -8,6 +8,29 @@
 
 namespace vt {
 
+/// How minimize finds its way.
+enum class MinimizeMethod : std::uint8_t {
+  l_bfgs,  ///< from the last gradients: for any number of parameters
+  newton,  ///< with the second derivative, an [n, n] matrix, in a trust region: for few parameters
+};
+/// Options of minimize. A tolerance of 0 is off; where a comment has two values, the first is for
+/// f64, the second where a parameter or the function is f32. All are judged on accepted steps only.
+struct MinimizeOptions {
+  MinimizeMethod method = MinimizeMethod::l_bfgs;
+  /// ends when half the slope along the next step, which is what a whole step should gain, and what
+  /// it did gain are at most ftol times the value; 1e-18, 1e-9
+  std::optional<Param<double>> ftol = std::nullopt;
+  /// ends when no parameter changes by more than xtol times the greatest parameter
+  Param<double> xtol = 0.0;
+  /// ends when no element of the gradient is greater than gtol in magnitude; 1e-8, 1e-4
+  std::optional<Param<double>> gtol = std::nullopt;
+  Param<std::int64_t> max_iterations = 10000;  ///< steps that are accepted
+  Param<std::int64_t> history = 8;             ///< how many steps l_bfgs remembers
+  /// l_bfgs: the first step is at most so long, and no longer than the gradient; newton: the first
+  /// radius of the trust region
+  Param<double> initial_step = 1.0;
+};
+
 /// Options of bisect, brentq, golden and brent. They end when x is known to ± (xtol + rtol |x|).
 struct BracketOptions {
   /// roots: 2e-12, 1e-6 of f32; minima: 1e-11, 1e-6
@@ -29,6 +52,9 @@ SolutionFlat bracketed_root(const FlatFunction& f, const Tensor& a, const Tensor
 SolutionFlat interval_minimum(const FlatFunction& f, const Tensor& a, const Tensor& middle,
                               const Tensor& b, IntervalMethod, const BracketOptions&,
                               const ControlCall&);
+
+SolutionFlat minimize_flat(const FlatFunction& f, std::span<const Tensor> guess,
+                           const MinimizeOptions&, const FitCall&);
 
 /// Is F a function of one Tensor that gives one?
 template <class F>
@@ -53,6 +79,46 @@ Solution<Tensor> number_solution([[maybe_unused]] F& f, [[maybe_unused]] const S
 // clang-format on
 
 }  // namespace detail
+
+/// The parameters x where f is least, from a guess: a local minimum, if f has several. A step is
+/// accepted if it fulfils the strong conditions of Wolfe (l_bfgs) or is as good as the quadratic
+/// model says (newton). A trial that is not finite is a step that is too long. Never throws for not
+/// converging: the solution says why it ended; iterations are the accepted steps, evaluations those
+/// of value and gradient together. Under vmap each lane ends on its own, and no lane waits for the
+/// line search of another.
+/// x is differentiable by what f captures, in both modes and to any order, by the condition that
+/// the gradient is 0; so is the value. The matrix of second derivatives is built for that. By the
+/// guess x is constant. Where a lane did not converge the derivative is that of the x at which the
+/// gradient stays what it is.
+/// Shapes: guess: a tree of f32 or f64; f gives a scalar.
+/// Throws: Error (value) for a negative tolerance, a limit or a history below 1, an initial step
+/// that is not above 0; Error (shape, dtype) if f gives no real scalar.
+/// Source: Nocedal and Wright 2006, Numerical Optimization, chapters 3, 4 and 7; Byrd, Nocedal and
+/// Schnabel 1994 for the products of pairs; Hager and Zhang 2005 for values that differ too little
+/// to be compared; Moré and Sorensen 1983 for the step in a region.
+template <class F, class T>
+[[nodiscard]] auto minimize(F f, const T& guess, MinimizeOptions options = {},
+                            CallSite where = CallSite::here()) {
+  using Tree = detail::LiftedTree<T>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::GivenCheck<detail::GivenBy<F, Tree>, Tensor>>;
+  static_assert(detail::fits<Check, detail::CallFault::parameters> &&
+                    detail::fits<Check, detail::CallFault::type>,
+                "vt::minimize: the function must take a tree like the guess and return one "
+                "vt::Tensor: write [&](vt::Tensor x) { return vt::sum(x * x); }");
+  VT_ASSERT_CALL("vt::minimize", Check);
+  if constexpr (!Check::holds) {
+    return Solution<detail::Refused>();
+  } else {
+    const Tree own = detail::lifted(guess);
+    const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
+      return std::vector<Tensor>{Tensor(detail::call(f, detail::with_leaves(own, leaves)))};
+    };
+    return detail::solution_of(own, detail::minimize_flat(flat, tree_leaves(own), options,
+                                                          {{.name = "vt::minimize", .where = where},
+                                                           detail::leaf_paths(own)}));
+  }
+}
 
 /// x between a and b with f(x) = 0, by halving the interval; f(a) and f(b) must differ in sign,
 /// else the reason is no_bracket and x the end where |f| is less. value is |f(x)|, iterations the

@@ -1,5 +1,6 @@
 // minimize by L-BFGS: one loop, whose iterations each evaluate value and gradient once. The line
 // search is a part of the loop's state.
+#include <algorithm>
 #include <cmath>
 
 #include <vt/control.hpp>
@@ -26,10 +27,11 @@ OnLine chosen(const Tensor& which, const OnLine& a, const OnLine& b) {
           vt::where(which, a.slope, b.slope)};
 }
 
-/// The last pairs of steps s and changes of the gradient y, the newest first.
+/// The last pairs of steps s and changes of the gradient y, and their products, the newest first.
 struct History {
-  Tensor pairs;    ///< s, then y: [2 m, n], zeros where there is none yet
-  Tensor lower;    ///< sᵢ·yⱼ where yⱼ is not older than sᵢ: [m, m]; 1 on the diagonal for none
+  Tensor pairs;    ///< of (s, y): [m, 2, n]
+  Tensor size;     ///< how many there are: i32[]; what is behind them has no meaning
+  Tensor lower;    ///< sᵢ·yⱼ where yⱼ is not older than sᵢ: [m, m]
   Tensor changes;  ///< yᵢ·yⱼ: [m, m]
   Tensor scale;    ///< of the gradient, where nothing else is known
 };
@@ -42,15 +44,17 @@ struct State {
   Tensor step;       ///< the trial
   Tensor tries;      ///< in this line search
   Tensor forced;     ///< the trial is taken as it is
-  Tensor known;      ///< there is a history
   History history;
 
   std::vector<Tensor> all() const {
-    return {
-        runs,         steps,    reason,    point,     gradient,      direction,     start.value,
-        start.slope,  low.step, low.value, low.slope, high.step,     high.value,    high.slope,
-        step,         tries,    forced,    known,     history.pairs, history.lower, history.changes,
-        history.scale};
+    return {runs,         steps,         reason,
+            point,        gradient,      direction,
+            start.value,  start.slope,   low.step,
+            low.value,    low.slope,     high.step,
+            high.value,   high.slope,    step,
+            tries,        forced,        history.pairs,
+            history.size, history.lower, history.changes,
+            history.scale};
   }
   static State of(std::span<const Tensor> c, const Tensor& zero) {
     return {c[0],
@@ -65,14 +69,14 @@ struct State {
             c[14],
             c[15],
             c[16],
-            c[17],
-            {c[18], c[19], c[20], c[21]}};
+            {c[17], c[18], c[19], c[20], c[21]}};
   }
 };
 
 class LineSteps {
  public:
-  explicit LineSteps(const Objective& f) : f_(f), m_(f.options.history) {}
+  explicit LineSteps(const Objective& f)
+      : f_(f), m_(std::min<std::int64_t>(f.options.history, 2 * f.n)) {}
 
   State begin(const Tensor& start) const {
     const Tensor zero = f_.number(0);
@@ -83,8 +87,9 @@ class LineSteps {
     s.gradient = s.direction = f_.zeros(f_.n);
     s.start = s.low = s.high = {zero, zero, zero};
     s.step = zero;
-    s.forced = s.known = flag(false);
-    s.history = {grad_build::zeros(Aval(f_.dtype, Shape{2 * m_, f_.n})), vt::eye(m_, f_.dtype),
+    s.forced = flag(false);
+    const Tensor none = full_tensor(Scalar(std::int64_t{0}).converted(i32), Aval(i32, Shape{}));
+    s.history = {grad_build::zeros(Aval(f_.dtype, Shape{m_, 2, f_.n})), none, vt::eye(m_, f_.dtype),
                  grad_build::zeros(Aval(f_.dtype, Shape{m_, m_})), f_.number(1)};
     return s;
   }
@@ -135,7 +140,7 @@ class LineSteps {
                          !accepted;
     const Tensor better = (s.low.step > 0.0) & (s.low.value < now.start.value) & !now.forced;
     const Tensor stuck = spent & !better;
-    s.reason = ended(s.reason, stuck & !now.known, StopReason::small_step);
+    s.reason = ended(s.reason, stuck & (now.history.size == 0), StopReason::small_step);
     s.forced = spent & better;
     s.step = vt::where(s.forced, s.low.step, s.step);
     turn(s, now, trial, at, accepted, moved, stuck);
@@ -187,51 +192,46 @@ class LineSteps {
     s.gradient = vt::where(accepted, at.gradient, now.gradient);
 
     History& h = s.history;
-    const auto rows = [&](const Tensor& x, std::int64_t from, std::int64_t to) {
-      return grad_build::slice_axis(x, 0, from, to);
+    const auto part = [](const Tensor& x, int axis, std::int64_t from, std::int64_t to) {
+      return grad_build::slice_axis(x, axis, from, to);
     };
-    const Tensor shifted =
-        m_ == 1
-            ? vt::stack({step, change})
-            : vt::concatenate({vt::expand_dims(step, Axes{0}), rows(old.pairs, 0, m_ - 1),
-                               vt::expand_dims(change, Axes{0}), rows(old.pairs, m_, 2 * m_ - 1)},
-                              0);
+    const auto first_rows = [&](const Tensor& x) { return part(x, 0, 0, m_ - 1); };
+    Tensor shifted = vt::expand_dims(vt::stack({step, change}), Axes{0});
+    if (m_ > 1) shifted = vt::concatenate({shifted, first_rows(old.pairs)}, 0);
     h.pairs = vt::where(kept, shifted, old.pairs);
-    const Tensor by = vt::matmul(h.pairs, vt::stack({change, s.gradient}, 1));
-    const Tensor by_change = grad_build::slice_axis(by, 1, 0, 1),
-                 by_gradient = vt::reshape(grad_build::slice_axis(by, 1, 1, 2), Shape{2 * m_});
-    const Tensor steps_change = rows(by_change, 0, m_), changes = rows(by_change, m_, 2 * m_);
-    const auto bordered = [&](const Tensor& column, const Tensor& row, const Tensor& rest) {
-      if (m_ == 1) return column;
-      const Tensor inner = grad_build::slice_axis(rows(rest, 0, m_ - 1), 1, 0, m_ - 1);
-      return vt::concatenate({column, vt::concatenate({row, inner}, 0)}, 1);
+    const Tensor size = vt::where(kept, vt::minimum(old.size + 1, std::int64_t{m_}), old.size);
+    const Tensor flat = vt::reshape(h.pairs, Shape{2 * m_, f_.n});
+    const Tensor products =
+        vt::reshape(vt::matmul(flat, vt::stack({change, s.gradient}, 1)), Shape{m_, 4});
+    const Tensor there = grad_build::index_along(i32, Shape{m_, 4}, 0) < size;
+    const Tensor by = vt::where(there, products, f_.number(0));
+    const auto column = [&](std::int64_t k) { return part(by, 1, k, k + 1); };
+    const auto bordered = [&](const Tensor& first, const Tensor& row, const Tensor& rest) {
+      if (m_ == 1) return first;
+      const Tensor inner = part(first_rows(rest), 1, 0, m_ - 1);
+      return vt::concatenate({first, vt::concatenate({row, inner}, 0)}, 1);
     };
-    const Tensor none =
-        grad_build::zeros(Aval(f_.dtype, Shape{1, std::max<std::int64_t>(m_ - 1, 1)}));
-    // Slots without a pair have zeros but for the diagonal.
-    h.lower = vt::where(kept, bordered(steps_change, none, old.lower), old.lower);
-    const Tensor row = m_ == 1 ? none : vt::transpose(rows(changes, 1, m_));
-    h.changes = vt::where(kept, bordered(changes, row, old.changes), old.changes);
+    const Tensor others = vt::transpose(part(column(2), 0, m_ > 1 ? 1 : 0, m_));
+    h.lower = vt::where(kept, bordered(column(0), vt::zeros_like(others), old.lower), old.lower);
+    h.changes = vt::where(kept, bordered(column(2), others, old.changes), old.changes);
     h.scale = vt::where(kept, product / vt::where(kept, square, f_.number(1)), old.scale);
 
     // The two recursions over the pairs, in terms of their products.
-    const Tensor by_steps = rows(by_gradient, 0, m_), by_changes = rows(by_gradient, m_, 2 * m_);
+    const Tensor by_steps = vt::reshape(column(1), Shape{m_}),
+                 by_changes = vt::reshape(column(3), Shape{m_});
     const Tensor first = vt::linalg::solve_triangular(h.lower, by_steps, 0, true);
     const Tensor middle = h.scale * (by_changes - vt::matmul(h.changes, first));
     const Tensor second =
         vt::linalg::solve_triangular(h.lower, vt::diagonal(h.lower) * first - middle, 1, true);
-    Tensor direction =
-        vt::matmul(vt::concatenate({-second, h.scale * first}, 0), h.pairs) - h.scale * s.gradient;
+    const Tensor weights = vt::stack({-second, h.scale * first}, 1);
+    Tensor direction = vt::matmul(vt::reshape(weights, Shape{2 * m_}), flat) - h.scale * s.gradient;
     Tensor slope = dot(direction, s.gradient);
-    const Tensor fresh = stuck | (accepted & !((now.known | kept) & (slope < 0.0)));
+    const Tensor fresh = stuck | (accepted & !((size > 0) & (slope < 0.0)));
     const Tensor steep = dot(s.gradient, s.gradient), chosen_now = accepted | stuck;
     direction = vt::where(fresh, -s.gradient, direction);
     slope = vt::where(fresh, -steep, slope);
-    s.known = vt::where(fresh, flag(false), now.known | kept);
     // Without a history the next pair is the first.
-    h.pairs = vt::where(fresh, f_.number(0), h.pairs);
-    h.lower = vt::where(fresh, vt::eye(m_, f_.dtype), h.lower);
-    h.changes = vt::where(fresh, f_.number(0), h.changes);
+    h.size = vt::where(fresh, 0 * size, size);
     h.scale = vt::where(fresh, f_.number(1), h.scale);
 
     const Tensor zero = f_.number(0), infinite = f_.number(HUGE_VAL);

@@ -53,6 +53,7 @@ files may keep them)"
 #include <vt/npy.hpp>
 #include <vt/ops.hpp>
 #include <vt/optim.hpp>
+#include <vt/optimizers.hpp>
 #include <vt/print.hpp>
 #include <vt/random.hpp>
 #include <vt/shape.hpp>

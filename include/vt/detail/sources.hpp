@@ -414,6 +414,7 @@
 #include "../../../src/transforms/grad/sparsity_moves.cpp"
 #include "../../../src/transforms/grad/transpose.cpp"
 #include "../../../src/transforms/jacobian.cpp"
+#include "../../../src/transforms/solvers/first_order.cpp"
 #include "../../../src/transforms/solvers/fit_problem.cpp"
 #include "../../../src/transforms/solvers/implicit.cpp"
 #include "../../../src/transforms/solvers/krylov.cpp"

@@ -37,6 +37,14 @@ inline Tensor below(const Tensor& reason, StopReason limit) {
   return reason < static_cast<std::int64_t>(limit);
 }
 
+/// Why a solver without steps to reject stopped.
+inline Tensor outcome(const Tensor& converged, const Tensor& finite, const Tensor& iterations) {
+  const Tensor unfinished = vt::where(finite, number_of(StopReason::max_iterations),
+                                      vt::where(iterations == 0, number_of(StopReason::not_finite),
+                                                number_of(StopReason::singular)));
+  return vt::where(converged, number_of(StopReason::tolerance), unfinished);
+}
+
 [[noreturn]] inline void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
   fail(kind, std::string(call.name) + ": " + what, call.where);
 }

@@ -299,9 +299,9 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
     std::vector<Tensor> tangents = std::move(right);
     if (any && r->tangent) tangents = replay(*r->tangent, joined(joined(x, tangents), captured));
     else if (any) tangents = r->tangent_solve(slope_at(*r->function, x, captured), tangents);
-    tangents.resize(found.size());  // what is reported has none, or zero
+    // What is reported has none; zeros stand for them, as lanes of a rule have no empty Tensors.
     for (std::size_t i = n; i < found.size(); ++i)
-      if (is_inexact(found[i].dtype())) tangents[i] = grad_build::zeros_like(found[i]);
+      tangents.push_back(grad_build::zeros_like(found[i]));
     return joined(found, tangents);
   };
   return emitted(r->solution, std::move(rule), operands, r->where);

@@ -16,7 +16,8 @@ using namespace solver_parts;
 // the slope may be left.
 constexpr double fall = 1e-4, rest_of_slope = 0.9;
 constexpr std::int64_t most_tries = 40;  // of one line search
-constexpr std::int64_t bisect_from = 8;  // tries after which intervals are halved
+constexpr std::int64_t bisect_from =
+    8;  // tries after which intervals are halved and slopes may rise
 
 /// A place on the line: step, value and slope there.
 struct OnLine {
@@ -109,7 +110,9 @@ class LineSteps {
     const Tensor near = (at.value <= now.start.value + f_.epsilon() * vt::abs(now.start.value)) &
                         (here.slope <= (2 * fall - 1) * now.start.slope);
     const Tensor enough = finite & (falls | near);
-    const Tensor level = vt::abs(here.slope) <= -rest_of_slope * now.start.slope;
+    // At a kink no slope is small: there what lies beyond it is taken.
+    const Tensor level = (vt::abs(here.slope) <= -rest_of_slope * now.start.slope) |
+                         ((now.tries >= bisect_from) & (here.slope > 0.0));
     const Tensor accepted = (finite & (first | now.forced)) | (enough & level),
                  moved = accepted & !first;
     s.steps = now.steps + moved.astype(i64);

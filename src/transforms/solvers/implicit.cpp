@@ -435,15 +435,17 @@ void check_limits(const IterationOptions& options, const char* name, CallSite wh
 
 namespace implicit_parts {
 
-/// From (iteration, x…, residual…): x, then what report_of takes.
-std::vector<Tensor> with_outcome(std::span<const Tensor> last, std::size_t n, double tolerance) {
-  const Tensor rest = raveled(last.subspan(1 + n)), greatest = vt::max(vt::abs(rest));
-  const Tensor sizes = vt::abs(rest);
+/// From the first and the last (iteration, x…, residual…): x, then what report_of takes.
+std::vector<Tensor> with_outcome(std::span<const Tensor> first, std::span<const Tensor> last,
+                                 std::size_t n, double tolerance) {
+  const auto sizes = [&](std::span<const Tensor> c) { return vt::abs(raveled(c.subspan(1 + n))); };
+  const Tensor rest = sizes(last), greatest = vt::max(rest);
   std::vector<Tensor> out(last.begin() + 1, last.begin() + 1 + static_cast<std::ptrdiff_t>(n));
-  out.push_back(vt::sqrt(dot(sizes, sizes)));
+  out.push_back(vt::sqrt(dot(rest, rest)));
   out.push_back(last[0]);
   out.push_back(last[0] + 1);
-  out.push_back(outcome(greatest <= tolerance, vt::isfinite(greatest), last[0]));
+  out.push_back(
+      outcome(greatest <= tolerance, vt::isfinite(greatest), vt::all(vt::isfinite(sizes(first)))));
   return out;
 }
 
@@ -486,7 +488,7 @@ FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
           return next;
         },
         carry, {}, call);
-    return with_outcome(out, n, tolerance);
+    return with_outcome(carry, out, n, tolerance);
   };
 }
 
@@ -519,7 +521,7 @@ FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where
           return next;
         },
         carry, {}, call);
-    return with_outcome(out, n, tolerance);
+    return with_outcome(carry, out, n, tolerance);
   };
 }
 

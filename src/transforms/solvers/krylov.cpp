@@ -107,7 +107,7 @@ Vector iterated(const char* name, CallSite where, const IterationOptions& option
   result.push_back(vt::sqrt(rest));
   result.push_back(iterations);
   result.push_back(products * iterations);
-  result.push_back(solver_parts::outcome(rest <= end.length2, vt::isfinite(rest), iterations));
+  result.push_back(solver_parts::outcome(rest <= end.length2, vt::isfinite(rest), iterations > 0));
   return result;
 }
 

@@ -37,11 +37,11 @@ inline Tensor below(const Tensor& reason, StopReason limit) {
   return reason < static_cast<std::int64_t>(limit);
 }
 
-/// Why a solver without steps to reject stopped.
-inline Tensor outcome(const Tensor& converged, const Tensor& finite, const Tensor& iterations) {
-  const Tensor unfinished = vt::where(finite, number_of(StopReason::max_iterations),
-                                      vt::where(iterations == 0, number_of(StopReason::not_finite),
-                                                number_of(StopReason::singular)));
+/// Why a solver without steps to reject stopped. `began`: the residual was finite at the start.
+inline Tensor outcome(const Tensor& converged, const Tensor& finite, const Tensor& began) {
+  const Tensor unfinished = vt::where(
+      finite, number_of(StopReason::max_iterations),
+      vt::where(began, number_of(StopReason::singular), number_of(StopReason::not_finite)));
   return vt::where(converged, number_of(StopReason::tolerance), unfinished);
 }
 

@@ -15,6 +15,11 @@ using namespace solver_parts;
 // Wolfe's conditions: how much of what the slope says the value has to fall by, and how much of
 // the slope may be left.
 constexpr double fall = 1e-4, rest_of_slope = 0.9;
+// Values that differ by less than so many rounding errors of theirs are not compared: they are
+// sums.
+constexpr double noise = 100;
+// A whole step of fewer rounding errors of the parameters is none.
+constexpr double least_step = 4;
 constexpr std::int64_t most_tries = 40;  // of one line search
 constexpr std::int64_t bisect_from =
     8;  // tries after which intervals are halved and slopes may rise
@@ -107,7 +112,8 @@ class LineSteps {
 
     // Is the trial good enough? Values that differ too little to be compared leave it to slopes.
     const Tensor falls = at.value <= now.start.value + fall * now.step * now.start.slope;
-    const Tensor near = (at.value <= now.start.value + f_.epsilon() * vt::abs(now.start.value)) &
+    const Tensor size = vt::abs(now.start.value);
+    const Tensor near = (at.value <= now.start.value + noise * f_.epsilon() * size) &
                         (here.slope <= (2 * fall - 1) * now.start.slope);
     const Tensor enough = finite & (falls | near);
     // At a kink no slope is small: there what lies beyond it is taken.
@@ -118,7 +124,6 @@ class LineSteps {
     s.steps = now.steps + moved.astype(i64);
 
     // Why to end.
-    const Tensor size = vt::abs(now.start.value);
     s.reason = ended(s.reason, first & !finite, StopReason::not_finite);
     s.reason = ended(s.reason, accepted & (steepest <= f_.gtol), StopReason::gtol);
     if (f_.ftol > 0)
@@ -143,7 +148,11 @@ class LineSteps {
                          !accepted;
     const Tensor better = (s.low.step > 0.0) & (s.low.value < now.start.value) & !now.forced;
     const Tensor stuck = spent & !better;
-    s.reason = ended(s.reason, stuck & (now.history.size == 0), StopReason::small_step);
+    const Tensor known = now.history.size > 0;
+    const Tensor still =
+        vt::max(vt::abs(now.direction)) <= least_step * f_.epsilon() * vt::max(vt::abs(now.point));
+    s.reason = ended(s.reason, stuck & known & still, StopReason::xtol);
+    s.reason = ended(s.reason, stuck & !known, StopReason::small_step);
     s.forced = spent & better;
     s.step = vt::where(s.forced, s.low.step, s.step);
     turn(s, now, trial, at, accepted, moved, stuck);

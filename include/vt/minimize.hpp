@@ -25,7 +25,7 @@ struct MinimizeOptions {
   /// ends when no element of the gradient is greater than gtol in magnitude; 1e-8, 1e-4
   std::optional<Param<double>> gtol = std::nullopt;
   Param<std::int64_t> max_iterations = 10000;  ///< steps that are accepted
-  /// how many steps l_bfgs remembers, but no more than twice the number of parameters
+  /// how many steps l_bfgs remembers, but no more than there are parameters, and two
   Param<std::int64_t> history = 6;
   /// l_bfgs: the first step is at most so long, and no longer than the gradient; newton: the first
   /// radius of the trust region

@@ -82,7 +82,7 @@ struct State {
 class LineSteps {
  public:
   explicit LineSteps(const Objective& f)
-      : f_(f), m_(std::min<std::int64_t>(f.options.history, 2 * f.n)) {}
+      : f_(f), m_(std::min<std::int64_t>(f.options.history, f.n + 2)) {}
 
   State begin(const Tensor& start) const {
     const Tensor zero = f_.number(0);

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <vt/detail/control.hpp>
 #include <vt/solution.hpp>
 #include <vt/vmap.hpp>
 
@@ -102,14 +101,7 @@ struct CurveFit {
 
 namespace detail {
 
-/// What a fit on flat leaves is told besides: how the parameters are called.
-struct FitCall {
-  ControlCall call;
-  std::vector<std::string> paths;
-};
-struct FitFlat {
-  std::vector<Tensor> x;
-  Tensor value, iterations, evaluations, converged, reason;
+struct FitFlat : SolutionFlat {
   // of curve_fit
   std::vector<Tensor> standard_errors = {};
   Tensor covariance = {};
@@ -141,12 +133,6 @@ FlatFunction on_parameters(F& f, const T& like) {
     return tree_leaves(lifted(call(f, with_leaves(like, leaves))));
   };
 }
-template <class T>
-Solution<T> solution_of(const T& like, const FitFlat& fit) {
-  return {with_leaves(like, fit.x), fit.value,     fit.iterations,
-          fit.evaluations,          fit.converged, fit.reason};
-}
-
 }  // namespace detail
 
 /// The parameters x with the least Σ ½ r², r being all elements of residuals(x), or the least sum

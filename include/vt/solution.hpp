@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <vt/tensor.hpp>
+#include <string>
+#include <vector>
+
+#include <vt/detail/control.hpp>
 
 namespace vt {
 
@@ -49,5 +52,34 @@ struct Solution {
   Tensor converged;    ///< bool[]
   Tensor reason;       ///< number of the StopReason: i32[]
 };
+
+/// The type of vt::with_report.
+struct WithReport {
+  constexpr explicit WithReport(int) {}
+};
+/// Behind the arguments of a solver that gives x alone: it gives a Solution.
+inline constexpr WithReport with_report{0};
+
+namespace detail {
+
+/// What a solver on flat leaves is told besides: how the unknowns are called.
+struct FitCall {
+  ControlCall call;
+  std::vector<std::string> paths;
+};
+struct SolutionFlat {
+  std::vector<Tensor> x;
+  Tensor value, iterations, evaluations, converged, reason;
+};
+/// Of what a solver gives behind its x: value, iterations, evaluations and the number of the
+/// StopReason.
+SolutionFlat report_of(std::vector<Tensor> found, std::size_t leaves);
+template <class T>
+Solution<T> solution_of(const T& like, const SolutionFlat& flat) {
+  return {with_leaves(like, flat.x), flat.value,     flat.iterations,
+          flat.evaluations,          flat.converged, flat.reason};
+}
+
+}  // namespace detail
 
 }  // namespace vt

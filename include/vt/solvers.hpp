@@ -4,6 +4,7 @@
 
 #include <vt/control.hpp>
 #include <vt/custom.hpp>
+#include <vt/solution.hpp>
 
 namespace vt {
 
@@ -18,8 +19,8 @@ namespace detail {
 /// (matrix-vector product, right-hand side) → solution.
 using FlatSolve =
     Function<std::vector<Tensor>(const FlatFunction& matvec, std::span<const Tensor> b)>;
-/// (function, initial guess) → where it is zero; behind that may come integers and bools that say
-/// how it was found.
+/// (function, initial guess) → where it is zero; behind that may come numbers that say how it was
+/// found, which have no derivative.
 using FlatRootFinder =
     Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x)>;
 /// What the transposed matrix is: another one, the same, or the conjugate.
@@ -34,8 +35,14 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
 /// `preconditioner` may be empty.
 FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions&, CallSite);
 FlatSolve bicgstab_solver(const IterationOptions&, CallSite);
+/// As linear_solve_flat, from solvers that report: they give x, then what report_of takes. They may
+/// outlive the call.
+SolutionFlat linear_report_flat(const FlatFunction& matvec, std::span<const Tensor> b,
+                                const FlatSolve& solve, const FlatSolve& transpose_solve,
+                                Transposed transposed, const char* name, CallSite);
 /// Throws Error(value) unless the limits are positive, or 0.
 void check_limits(const IterationOptions&, const char* name, CallSite);
+/// All solvers give x, then what report_of takes.
 FlatRootFinder newton_solver(const IterationOptions&, CallSite);
 /// Repeats f(x) + x, that is the function whose fixed point is looked for.
 FlatRootFinder repetition_solver(const IterationOptions&, CallSite);
@@ -65,6 +72,30 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
   };
 }
 
+/// A function of trees like `like` on flat leaves, which may outlive the call.
+template <class F, class T>
+FlatFunction kept_on_leaves(const F& f, const T& like, const ControlCall& call) {
+  return [f = Callable(f), like = hollow(like), call](std::span<const Tensor> leaves) {
+    return kept_structure(like, f(with_leaves(like, leaves)),
+                          "the function must give a tree like its argument", "leaf", call);
+  };
+}
+/// The change that f makes, which is 0 at its fixed point.
+inline FlatFunction change_by(const FlatFunction& f) {
+  return [f](std::span<const Tensor> x) {
+    std::vector<Tensor> out = f(x);
+    // Another shape is refused where it is looked at.
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
+    return out;
+  };
+}
+/// The first n of what a solver gives, which are x.
+inline std::vector<Tensor> only_x(std::vector<Tensor> found, std::size_t n) {
+  found.resize(n);
+  return found;
+}
+
 /// A tree like `side`, of the leaves that solve(side, call) gives; solve is not compiled unless the
 /// check holds.
 template <class Check, class T, class Solve>
@@ -75,6 +106,18 @@ auto solved([[maybe_unused]] const T& side, [[maybe_unused]] const ControlCall& 
   } else {
     const auto own = lifted(side);
     return with_leaves(own, solve(own, call));
+  }
+}
+
+/// The same with a report: solve(side, call) gives all of it.
+template <class Check, class T, class Solve>
+auto reported([[maybe_unused]] const T& side, [[maybe_unused]] const ControlCall& call,
+              [[maybe_unused]] const Solve& solve) {
+  if constexpr (!Check::holds) {
+    return Solution<Refused>();
+  } else {
+    const auto own = lifted(side);
+    return solution_of(own, solve(own, call));
   }
 }
 
@@ -179,7 +222,8 @@ template <class MatVec, class T>
 /// The same with a preconditioner, a function that comes near to the inverse of matvec and is
 /// symmetric and positive definite too.
 template <class MatVec, class T, class Preconditioner>
-  requires(!std::is_same_v<Preconditioner, IterationOptions>)
+  requires(!std::is_same_v<Preconditioner, IterationOptions> &&
+           !std::is_same_v<Preconditioner, WithReport>)
 [[nodiscard]] auto cg(MatVec matvec, const T& b, Preconditioner preconditioner,
                       IterationOptions options = {}, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
@@ -192,6 +236,37 @@ template <class MatVec, class T, class Preconditioner>
             detail::on_leaves_of(matvec, own, call), tree_leaves(own),
             detail::cg_solver(detail::on_leaves_of(preconditioner, own, call), options, where), {},
             detail::Transposed::conjugate, call.name, call.where);
+      });
+}
+/// The same with a report: value is the length of the residual as the method carries it along,
+/// evaluations count products with the matrix. reason: not_finite if b is not, singular if numbers
+/// stop to be finite on the way.
+template <class MatVec, class T>
+[[nodiscard]] auto cg(MatVec matvec, const T& b, WithReport, IterationOptions options = {},
+                      CallSite where = CallSite::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
+  VT_ASSERT_CALL("vt::cg", Check);
+  VT_ASSERT_SOLVER("vt::cg", Check);
+  return detail::reported<Check>(
+      b, {.name = "vt::cg", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_report_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                          detail::cg_solver({}, options, where), {},
+                                          detail::Transposed::conjugate, call.name, call.where);
+      });
+}
+template <class MatVec, class T, class Preconditioner>
+[[nodiscard]] auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, WithReport,
+                      IterationOptions options = {}, CallSite where = CallSite::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>,
+                                detail::EquationCheck<Preconditioner, T>>;
+  VT_ASSERT_CALL("vt::cg", Check);
+  VT_ASSERT_SOLVER("vt::cg", Check);
+  return detail::reported<Check>(
+      b, {.name = "vt::cg", .where = where}, [&](const auto& own, const auto& call) {
+        return detail::linear_report_flat(
+            detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+            detail::cg_solver(detail::kept_on_leaves(preconditioner, own, call), options, where),
+            {}, detail::Transposed::conjugate, call.name, call.where);
       });
 }
 /// The same for any regular matrix, by stabilized biconjugate gradients.
@@ -211,6 +286,21 @@ template <class MatVec, class T>
         return detail::linear_solve_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
                                          solve, solve, detail::Transposed::other, call.name,
                                          call.where);
+      });
+}
+/// The same with a report, as cg's.
+template <class MatVec, class T>
+[[nodiscard]] auto bicgstab(MatVec matvec, const T& b, WithReport, IterationOptions options = {},
+                            CallSite where = CallSite::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<MatVec, T>>;
+  VT_ASSERT_CALL("vt::bicgstab", Check);
+  VT_ASSERT_SOLVER("vt::bicgstab", Check);
+  return detail::reported<Check>(
+      b, {.name = "vt::bicgstab", .where = where}, [&](const auto& own, const auto& call) {
+        const detail::FlatSolve solve = detail::bicgstab_solver(options, where);
+        return detail::linear_report_flat(detail::on_leaves_of(matvec, own, call), tree_leaves(own),
+                                          solve, solve, detail::Transposed::other, call.name,
+                                          call.where);
       });
 }
 
@@ -260,8 +350,28 @@ template <class F, class T>
   VT_ASSERT_SOLVER("vt::newton", Check);
   return detail::solved<Check>(
       guess, {.name = "vt::newton", .where = where}, [&](const auto& own, const auto& call) {
-        return detail::root_flat(detail::on_leaves_of(f, own, call), tree_leaves(own),
-                                 detail::newton_solver(options, where), {}, call.name, call.where);
+        const std::vector<Tensor> start = tree_leaves(own);
+        return detail::only_x(
+            detail::root_flat(detail::on_leaves_of(f, own, call), start,
+                              detail::newton_solver(options, where), {}, call.name, call.where),
+            start.size());
+      });
+}
+/// The same with a report: value is the length of f(x). reason: not_finite if f(guess) is not,
+/// singular if numbers stop to be finite on the way.
+template <class F, class T>
+[[nodiscard]] auto newton(F f, const T& guess, WithReport, IterationOptions options = {},
+                          CallSite where = CallSite::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
+  VT_ASSERT_CALL("vt::newton", Check);
+  VT_ASSERT_SOLVER("vt::newton", Check);
+  return detail::reported<Check>(
+      guess, {.name = "vt::newton", .where = where}, [&](const auto& own, const auto& call) {
+        const std::vector<Tensor> start = tree_leaves(own);
+        return detail::report_of(
+            detail::root_flat(detail::on_leaves_of(f, own, call), start,
+                              detail::newton_solver(options, where), {}, call.name, call.where),
+            start.size());
       });
 }
 /// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
@@ -274,17 +384,28 @@ template <class F, class T>
   VT_ASSERT_SOLVER("vt::fixed_point", Check);
   return detail::solved<Check>(
       guess, {.name = "vt::fixed_point", .where = where}, [&](const auto& own, const auto& call) {
-        const detail::FlatFunction flat = detail::on_leaves_of(f, own, call);
-        const detail::FlatFunction change = [&](std::span<const Tensor> x) {
-          std::vector<Tensor> out = flat(x);
-          // Another shape is refused where it is looked at.
-          for (std::size_t i = 0; i < out.size(); ++i)
-            if (out[i].defined() && out[i].shape() == x[i].shape()) out[i] = out[i] - x[i];
-          return out;
-        };
-        return detail::root_flat(change, tree_leaves(own),
-                                 detail::repetition_solver(options, where), {}, call.name,
-                                 call.where);
+        const std::vector<Tensor> start = tree_leaves(own);
+        return detail::only_x(
+            detail::root_flat(detail::change_by(detail::on_leaves_of(f, own, call)), start,
+                              detail::repetition_solver(options, where), {}, call.name, call.where),
+            start.size());
+      });
+}
+/// The same with a report: value is the length of f(x) − x. reason: not_finite if f(guess) is not,
+/// singular if numbers stop to be finite on the way.
+template <class F, class T>
+[[nodiscard]] auto fixed_point(F f, const T& guess, WithReport, IterationOptions options = {},
+                               CallSite where = CallSite::here()) {
+  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>>;
+  VT_ASSERT_CALL("vt::fixed_point", Check);
+  VT_ASSERT_SOLVER("vt::fixed_point", Check);
+  return detail::reported<Check>(
+      guess, {.name = "vt::fixed_point", .where = where}, [&](const auto& own, const auto& call) {
+        const std::vector<Tensor> start = tree_leaves(own);
+        return detail::report_of(
+            detail::root_flat(detail::change_by(detail::on_leaves_of(f, own, call)), start,
+                              detail::repetition_solver(options, where), {}, call.name, call.where),
+            start.size());
       });
 }
 

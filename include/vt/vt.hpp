@@ -49,10 +49,12 @@ files may keep them)"
 #include <vt/jit.hpp>
 #include <vt/lanes.hpp>
 #include <vt/linalg.hpp>
+#include <vt/minimize.hpp>
 #include <vt/npy.hpp>
 #include <vt/ode.hpp>
 #include <vt/ops.hpp>
 #include <vt/optim.hpp>
+#include <vt/optimizers.hpp>
 #include <vt/print.hpp>
 #include <vt/random.hpp>
 #include <vt/shape.hpp>

@@ -5,20 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <vt/detail/message.hpp>
+#include "solver_numbers.hpp"
 
 namespace vt::detail::fitting {
 
 using namespace solver_parts;
-
-[[noreturn]] void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
-  fail(kind, std::string(call.name) + ": " + what, call.where);
-}
-void check_number(const ControlCall& call, const char* name, double value, double least,
-                  const char* must) {
-  if (!(value >= least))
-    refuse(ErrorKind::value, call, formatted("{} is {}; it must be {}", name, value, must));
-}
 
 std::string named(const std::string& path) {
   return path.empty() ? "the parameter" : "parameter " + path;

@@ -16,7 +16,7 @@
 #include "../grad/jvp.hpp"
 #include "../grad/transpose.hpp"
 #include "../vmap/batch.hpp"
-#include "flat_vector.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail {
 
@@ -206,8 +206,9 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   need_linear(product, avals, name, where);
   const FlatFunction apply = replayed(product);
   const auto solved = [&](const FlatSolve& how, const FlatFunction& by) {
-    return recorded([&](std::span<const Tensor> right) { return how(by, right); }, avals, name,
-                    "the solution", where);
+    return recorded(
+        [&](std::span<const Tensor> right) { return only_x(how(by, right), right.size()); }, avals,
+        name, "the solution", where);
   };
   Vec<Recorded> parts;
   parts.push_back(solved(solve, apply));
@@ -298,7 +299,7 @@ std::vector<Tensor> solution(const RootProblemRef& r, std::span<const Tensor> op
     std::vector<Tensor> tangents = std::move(right);
     if (any && r->tangent) tangents = replay(*r->tangent, joined(joined(x, tangents), captured));
     else if (any) tangents = r->tangent_solve(slope_at(*r->function, x, captured), tangents);
-    // What is reported has none; vmap wants a Tensor all the same.
+    // What is reported has none; zeros stand for them, as lanes of a rule have no empty Tensors.
     for (std::size_t i = n; i < found.size(); ++i)
       tangents.push_back(grad_build::zeros_like(found[i]));
     return joined(found, tangents);
@@ -376,6 +377,48 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   return solution(r, joined(operands, captured));
 }
 
+SolutionFlat report_of(std::vector<Tensor> found, std::size_t leaves) {
+  SolutionFlat out;
+  out.value = found[leaves];
+  out.iterations = found[leaves + 1];
+  out.evaluations = found[leaves + 2];
+  out.reason = found[leaves + 3];
+  out.converged = solver_parts::below(out.reason, StopReason::max_iterations);
+  found.resize(leaves);
+  out.x = std::move(found);
+  return out;
+}
+
+SolutionFlat linear_report_flat(const FlatFunction& matvec, std::span<const Tensor> b,
+                                const FlatSolve& solve, const FlatSolve& transpose_solve,
+                                Transposed transposed, const char* name, CallSite where) {
+  using namespace implicit_parts;
+  const UserLine line(where);
+  if (b.empty()) fail(ErrorKind::tree, std::string(name) + ": b holds no Tensor", where);
+  const Vec<Aval> avals = strong_avals(b, name, where);
+  const Recorded product = recorded(matvec, avals, name, "matvec", where);
+  need_linear(product, avals, name, where);
+  const FlatFunction apply = replayed(product);
+  std::vector<Tensor> right, start;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    right.push_back(cast(b[i], avals[i].dtype, where));
+    start.push_back(zeros(avals[i]));
+  }
+  // As the root of A x − b, so that the report stands beside x; tangents solve the same system.
+  std::vector<Tensor> found = root_flat(
+      [&](std::span<const Tensor> x) {
+        std::vector<Tensor> rest = apply(x);
+        for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = rest[i] - right[i];
+        return rest;
+      },
+      start, [&](const FlatFunction&, std::span<const Tensor>) { return solve(apply, right); },
+      [=](const FlatFunction& slope, std::span<const Tensor> side) {
+        return linear_solve_flat(slope, side, solve, transpose_solve, transposed, name, where);
+      },
+      name, where);
+  return report_of(std::move(found), b.size());
+}
+
 void check_limits(const IterationOptions& options, const char* name, CallSite where) {
   if (!(options.tolerance >= 0))
     fail(ErrorKind::value,
@@ -390,12 +433,31 @@ void check_limits(const IterationOptions& options, const char* name, CallSite wh
          where);
 }
 
+namespace implicit_parts {
+
+/// From the first and the last (iteration, x…, residual…): x, then what report_of takes.
+std::vector<Tensor> with_outcome(std::span<const Tensor> first, std::span<const Tensor> last,
+                                 std::size_t n, double tolerance) {
+  const auto sizes = [&](std::span<const Tensor> c) { return vt::abs(raveled(c.subspan(1 + n))); };
+  const Tensor rest = sizes(last), greatest = vt::max(rest);
+  std::vector<Tensor> out(last.begin() + 1, last.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+  out.push_back(vt::sqrt(dot(rest, rest)));
+  out.push_back(last[0]);
+  out.push_back(last[0] + 1);
+  out.push_back(
+      outcome(greatest <= tolerance, vt::isfinite(greatest), vt::all(vt::isfinite(sizes(first)))));
+  return out;
+}
+
+}  // namespace implicit_parts
+
 FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::newton", where);
   return [options, where](const FlatFunction& f, std::span<const Tensor> guess) {
     using namespace implicit_parts;
     const std::size_t n = guess.size();
     const ControlCall call{.name = "vt::newton", .where = where};
+    if (guess.empty()) refuse(ErrorKind::tree, call, "the guess holds no Tensor");
     const double tolerance = options.tolerance > 0     ? options.tolerance
                              : guess[0].dtype() == f64 ? 1e-10
                                                        : 1e-5;
@@ -426,15 +488,17 @@ FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
           return next;
         },
         carry, {}, call);
-    return std::vector<Tensor>(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+    return with_outcome(carry, out, n, tolerance);
   };
 }
 
 FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where) {
   check_limits(options, "vt::fixed_point", where);
   return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
+    using namespace implicit_parts;
     const std::size_t n = guess.size();
     const ControlCall call{.name = "vt::fixed_point", .where = where};
+    if (guess.empty()) refuse(ErrorKind::tree, call, "the guess holds no Tensor");
     const double tolerance = options.tolerance > 0     ? options.tolerance
                              : guess[0].dtype() == f64 ? 1e-10
                                                        : 1e-5;
@@ -457,7 +521,7 @@ FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where
           return next;
         },
         carry, {}, call);
-    return std::vector<Tensor>(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+    return with_outcome(carry, out, n, tolerance);
   };
 }
 

@@ -3,6 +3,7 @@
 #include <vt/solvers.hpp>
 
 #include "../../trace/ops/support/operands.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail {
 
@@ -77,11 +78,13 @@ struct Packed {
   const Tensor& number(std::size_t k) const { return all[all.size() - 1 - k]; }
 };
 
-/// x of a method that carries x, r, p, a product and the iteration: `begin`(b) gives the first, and
-/// `step`(b, now) the next, both without the iteration.
+/// x of a method that carries x, r, p, a product and the iteration, and its report: `begin`(b)
+/// gives the first, and `step`(b, now) the next, both without the iteration, which takes so many
+/// products.
 template <class Begin, class Step>
 Vector iterated(const char* name, CallSite where, const IterationOptions& options,
-                std::span<const Tensor> given, const Begin& begin, const Step& step) {
+                std::int64_t products, std::span<const Tensor> given, const Begin& begin,
+                const Step& step) {
   if (given.empty()) return {};
   const Vector b(given.begin(), given.end());
   const std::size_t n = b.size();
@@ -98,7 +101,14 @@ Vector iterated(const char* name, CallSite where, const IterationOptions& option
       },
       init.add(full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))).all, {},
       {.name = name, .where = where});
-  return Packed(out, n).vector(0);
+  const Packed last(out, n);
+  Vector result = last.vector(0);
+  const Tensor rest = length2(last.vector(1)), iterations = last.number(0);
+  result.push_back(vt::sqrt(rest));
+  result.push_back(iterations);
+  result.push_back(products * iterations);
+  result.push_back(solver_parts::outcome(rest <= end.length2, vt::isfinite(rest), iterations > 0));
+  return result;
 }
 
 }  // namespace krylov
@@ -111,7 +121,7 @@ FlatSolve cg_solver(const FlatFunction& preconditioner, const IterationOptions& 
     using namespace krylov;
     const auto towards = [&](const Vector& r) { return preconditioner ? preconditioner(r) : r; };
     return iterated(
-        "vt::cg", where, options, given,
+        "vt::cg", where, options, 1, given,
         [&](const Vector& b) {  // the product: r·z
           const Vector z = towards(b);
           return Packed(b.size()).add(zeros_like_all(b)).add(b).add(z).add(dot(b, z));
@@ -135,7 +145,7 @@ FlatSolve bicgstab_solver(const IterationOptions& options, CallSite where) {
   return [options, where](const FlatFunction& matvec, std::span<const Tensor> given) {
     using namespace krylov;
     return iterated(
-        "vt::bicgstab", where, options, given,
+        "vt::bicgstab", where, options, 2, given,
         [&](const Vector& b) {  // the product: b·r
           return Packed(b.size()).add(zeros_like_all(b)).add(b).add(b).add(dot(b, b));
         },

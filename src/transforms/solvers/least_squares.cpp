@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <limits>
 
-#include <vt/detail/message.hpp>
 #include <vt/linalg.hpp>
 #include <vt/solvers.hpp>
 
 #include "fit_problem.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail {
 
 namespace fitting {
 
 using namespace solver_parts;
-
-Tensor below(const Tensor& reason, StopReason limit) {
-  return reason < static_cast<std::int64_t>(limit);
-}
 
 /// What is 0 at the solution, as a function of delta from a point near it.
 Tensor condition(const Problem& p, std::span<const Tensor> near, const Tensor& delta) {

@@ -6,6 +6,7 @@
 #include <vt/linalg.hpp>
 
 #include "fit_problem.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail::fitting {
 
@@ -140,18 +141,6 @@ struct State {
   }
 };
 
-Tensor count(std::int64_t n) { return full_tensor(Scalar(n), Aval(i64, Shape{})); }
-Tensor flag(bool b) { return full_tensor(Scalar(b), Aval(bool_, Shape{})); }
-Tensor number_of(StopReason r) {
-  return full_tensor(Scalar(std::int64_t(r)).converted(i32), Aval(i32, Shape{}));
-}
-Tensor dot(const Tensor& a, const Tensor& b) { return vt::sum(a * b); }
-std::vector<Tensor> chosen(const Tensor& which, std::span<const Tensor> a,
-                           std::span<const Tensor> b) {
-  std::vector<Tensor> out;
-  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(vt::where(which, a[i], b[i]));
-  return out;
-}
 Tensor same(std::span<const Tensor> a, std::span<const Tensor> b) {
   Tensor all;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -179,7 +168,7 @@ class Steps {
   State begin(std::span<const Tensor> start) const {
     State s;
     s.runs = s.evaluations = count(0);
-    s.reason = full_tensor(Scalar(going_on).converted(i32), Aval(i32, Shape{}));
+    s.reason = reason_number(going_on);
     s.damping = p.number(p.options.damping);
     s.growth = p.number(2);
     s.rejected = s.good = s.undamped = s.short_step = flag(false);
@@ -203,7 +192,6 @@ class Steps {
     end(s, enough, StopReason::max_iterations);
     return s;
   }
-  static constexpr std::int64_t going_on = -1;
 
  private:
   const Problem& p;
@@ -218,7 +206,7 @@ class Steps {
     return out;
   }
   static void end(State& s, const Tensor& when, StopReason why) {
-    s.reason = vt::where((s.reason < 0) & when, number_of(why), s.reason);
+    s.reason = ended(s.reason, when, why);
   }
   static Tensor length(const Tensor& v) { return vt::sqrt(dot(v, v)); }
 
@@ -370,7 +358,7 @@ std::vector<Tensor> steps(const Problem& p, std::span<const Tensor> start) {
   const Steps method(p);
   const State last = State::of(while_flat(
       [&](std::span<const Tensor> c) {
-        return std::vector<Tensor>{State::of(c).reason == Steps::going_on};
+        return std::vector<Tensor>{State::of(c).reason == going_on};
       },
       [&](std::span<const Tensor> c) { return method.next(State::of(c)).all(); },
       method.begin(start).all(), {}, p.call));

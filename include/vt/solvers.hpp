@@ -254,6 +254,7 @@ template <class MatVec, class T>
                                           detail::Transposed::conjugate, call.name, call.where);
       });
 }
+/// The same with a preconditioner and a report.
 template <class MatVec, class T, class Preconditioner>
 [[nodiscard]] auto cg(MatVec matvec, const T& b, Preconditioner preconditioner, WithReport,
                       IterationOptions options = {}, CallSite where = CallSite::here()) {

@@ -47,14 +47,24 @@ void add_marks(const GraphBody& g, std::string& text) {
   text += bits;
 }
 
-/// Are all values of few elements, and is there no scan, which goes through rows in memory?
-bool stays_small(const GraphBody& g) {
-  constexpr std::int64_t most = 32;
-  return all_of(g.avals, [](const Aval& a) { return a.elements() <= most; }) &&
-         all_of(g.equations, [](const Equation& e) {
-           return e.op != Op::scan &&
-                  all_of(bodies_of(e.params), [](const GraphRef& b) { return stays_small(*b); });
+/// Are all values of at most so many elements, and is there no scan, which goes through rows in
+/// memory?
+bool stays_small(const GraphBody& g, std::int64_t most) {
+  return all_of(g.avals, [&](const Aval& a) { return a.elements() <= most; }) &&
+         all_of(g.equations, [&](const Equation& e) {
+           return e.op != Op::scan && all_of(bodies_of(e.params), [&](const GraphRef& b) {
+                    return stays_small(*b, most);
+                  });
          });
+}
+/// Of arrays that are unset at first, which each SIMD lane has in the frame.
+std::int64_t bytes_in_frame(const GraphBody& g) {
+  std::int64_t bytes = 0;
+  for (const Equation& e : g.equations) {
+    if (is_unset(e)) bytes += static_cast<std::int64_t>(g.aval(e.outputs[0]).bytes());
+    for (const GraphRef& body : bodies_of(e.params)) bytes += bytes_in_frame(*body);
+  }
+  return bytes;
 }
 
 RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
@@ -75,12 +85,14 @@ RegisterEmitter::RegisterEmitter(IrBuilder& b, const LaneForm& form)
   // the elements of a row. Pivots, and what each iteration of a loop makes of the last one, are
   // waited for longer than what does not fit costs.
   cost_ = std::max<std::int64_t>(1, register_cost(form));
-  const bool waits = b.target().vector_registers >= 32 && stays_small(graph_) &&
+  constexpr std::int64_t most_elements = 32, most_in_frame_of_two = std::int64_t{1} << 14;
+  const std::int64_t in_frame = bytes_in_frame(graph_);
+  const bool waits = b.target().vector_registers >= 32 && in_frame <= most_in_frame_of_two &&
+                     stays_small(graph_, in_frame > 0 ? most_in_frame_of_two : most_elements) &&
                      has_equation(graph_, [](const Equation& e) {
                        return e.op == Op::while_ || family_of(e.op) == Family::linalg;
                      });
-  const bool is_filled_later = has_equation(graph_, [](const Equation& e) { return is_unset(e); });
-  const int vectors = is_filled_later            ? 1
+  const int vectors = in_frame > 0               ? (waits ? 2 : 1)
                       : cost_ <= 60 && row <= 4  ? 4
                       : cost_ <= 200 && row <= 8 ? 2
                       : waits                    ? 2

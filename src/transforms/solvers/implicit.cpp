@@ -449,80 +449,69 @@ std::vector<Tensor> with_outcome(std::span<const Tensor> first, std::span<const 
   return out;
 }
 
-}  // namespace implicit_parts
-
-FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
-  check_limits(options, "vt::newton", where);
-  return [options, where](const FlatFunction& f, std::span<const Tensor> guess) {
-    using namespace implicit_parts;
+/// Repeats x ← next(f, x, f(x)) until no element of f(x) is greater than the tolerance.
+/// `usual`: iterations at most, unless the options say how many.
+using NextPoint = Function<std::vector<Tensor>(const FlatFunction& f, std::span<const Tensor> x,
+                                               std::span<const Tensor> at)>;
+FlatRootFinder repeated(const char* name, std::int64_t usual, const IterationOptions& options,
+                        CallSite where, const NextPoint& next) {
+  check_limits(options, name, where);
+  return [=](const FlatFunction& f, std::span<const Tensor> guess) {
     const std::size_t n = guess.size();
-    const ControlCall call{.name = "vt::newton", .where = where};
+    const ControlCall call{.name = name, .where = where};
     if (guess.empty()) refuse(ErrorKind::tree, call, "the guess holds no Tensor");
     const double tolerance = options.tolerance > 0     ? options.tolerance
                              : guess[0].dtype() == f64 ? 1e-10
                                                        : 1e-5;
-    const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 50;
-    const auto greatest = [](std::span<const Tensor> y) {
-      Tensor all = vt::max(vt::abs(raveled(y)));
-      return all;
-    };
+    const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : usual;
     // (iteration, x…, f(x)…)
-    std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
-    for (const Tensor& t : guess) carry.push_back(t);
-    for (const Tensor& t : f(guess)) carry.push_back(t);
-    const std::vector<Tensor> out = while_flat(
+    const auto carry_at = [&](Tensor iteration, std::span<const Tensor> x) {
+      std::vector<Tensor> carry{std::move(iteration)};
+      carry.insert(carry.end(), x.begin(), x.end());
+      for (const Tensor& t : f(x)) carry.push_back(t);
+      return carry;
+    };
+    const std::vector<Tensor> first =
+        carry_at(full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})), guess);
+    const std::vector<Tensor> last = while_flat(
         [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{(c[0] < most) & !(greatest(c.subspan(1 + n)) <= tolerance)};
+          return std::vector<Tensor>{(c[0] < most) &
+                                     !(vt::max(vt::abs(raveled(c.subspan(1 + n)))) <= tolerance)};
         },
         [&](std::span<const Tensor> c) {
-          const std::span<const Tensor> x = c.subspan(1, n);
-          Vec<Aval> avals;
-          for (const Tensor& t : x) avals.push_back(aval_of(t));
-          const Recorded here =
-              record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
-          const std::vector<Tensor> step =
-              dense_solve(slope_at(here.graph, x, here.captured), c.subspan(1 + n));
-          std::vector<Tensor> next{c[0] + 1};
-          for (std::size_t i = 0; i < n; ++i) next.push_back(x[i] - step[i]);
-          for (const Tensor& t : f(std::span<const Tensor>(next).subspan(1))) next.push_back(t);
-          return next;
+          return carry_at(c[0] + 1, next(f, c.subspan(1, n), c.subspan(1 + n)));
         },
-        carry, {}, call);
-    return with_outcome(carry, out, n, tolerance);
+        first, {}, call);
+    return with_outcome(first, last, n, tolerance);
   };
 }
 
+}  // namespace implicit_parts
+
+FlatRootFinder newton_solver(const IterationOptions& options, CallSite where) {
+  using namespace implicit_parts;
+  return repeated("vt::newton", 50, options, where,
+                  [](const FlatFunction& f, std::span<const Tensor> x, std::span<const Tensor> at) {
+                    Vec<Aval> avals;
+                    for (const Tensor& t : x) avals.push_back(aval_of(t));
+                    const Recorded here =
+                        record(f, avals, {.kind = ScopeKind::branch, .transform = "vt::newton"});
+                    const std::vector<Tensor> step =
+                        dense_solve(slope_at(here.graph, x, here.captured), at);
+                    std::vector<Tensor> next;
+                    for (std::size_t i = 0; i < x.size(); ++i) next.push_back(x[i] - step[i]);
+                    return next;
+                  });
+}
+
 FlatRootFinder repetition_solver(const IterationOptions& options, CallSite where) {
-  check_limits(options, "vt::fixed_point", where);
-  return [options, where](const FlatFunction& change, std::span<const Tensor> guess) {
-    using namespace implicit_parts;
-    const std::size_t n = guess.size();
-    const ControlCall call{.name = "vt::fixed_point", .where = where};
-    if (guess.empty()) refuse(ErrorKind::tree, call, "the guess holds no Tensor");
-    const double tolerance = options.tolerance > 0     ? options.tolerance
-                             : guess[0].dtype() == f64 ? 1e-10
-                                                       : 1e-5;
-    const std::int64_t most = options.max_iterations > 0 ? options.max_iterations : 1000;
-    // (iteration, x…, f(x) − x…)
-    std::vector<Tensor> carry{full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{}))};
-    for (const Tensor& t : guess) carry.push_back(t);
-    for (const Tensor& t : change(guess)) carry.push_back(t);
-    const std::vector<Tensor> out = while_flat(
-        [&](std::span<const Tensor> c) {
-          return std::vector<Tensor>{
-              (c[0] < most) &
-              !(vt::max(vt::abs(solver_parts::raveled(c.subspan(1 + n)))) <= tolerance)};
-        },
-        [&](std::span<const Tensor> c) {
-          std::vector<Tensor> next{c[0] + 1};
-          for (std::size_t i = 0; i < n; ++i) next.push_back(c[1 + i] + c[1 + n + i]);
-          for (const Tensor& t : change(std::span<const Tensor>(next).subspan(1)))
-            next.push_back(t);
-          return next;
-        },
-        carry, {}, call);
-    return with_outcome(carry, out, n, tolerance);
-  };
+  return implicit_parts::repeated(
+      "vt::fixed_point", 1000, options, where,
+      [](const FlatFunction&, std::span<const Tensor> x, std::span<const Tensor> change) {
+        std::vector<Tensor> next;
+        for (std::size_t i = 0; i < x.size(); ++i) next.push_back(x[i] + change[i]);
+        return next;
+      });
 }
 
 }  // namespace vt::detail

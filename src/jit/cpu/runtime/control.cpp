@@ -228,10 +228,9 @@ static void add_parts(const T* parts, std::int64_t count, std::int64_t n, double
   for (std::int64_t i = 0; i < n; ++i) sums[i] += other[i];
 }
 
-// In parts whose length depends on nothing, so that bits do not depend on threads.
 void ControlStep::run_sums(SmallVec<void*, 32>& buffers) const {
-  constexpr std::int64_t rows = 2048;
-  const std::int64_t parts = (form_->count + rows - 1) / rows;
+  constexpr std::int64_t rows = rows_of_a_part;
+  const std::int64_t parts = parts_of_sums();
   const std::size_t operands = equation().inputs.size(), sums = equation().outputs.size();
   Vec<BufferRef> partial;
   for (std::size_t k = 0; k < sums; ++k)

@@ -69,6 +69,12 @@ class ControlStep : public BufferStep {
   bool is_to_be_remembered() const;
   Buffers run_in_registers(Buffers operands) const;
   void run_sums(SmallVec<void*, 32>& buffers) const;
+  /// Sums of rows are made in parts of so many, which depends on nothing: then bits do not depend
+  /// on threads.
+  static constexpr std::int64_t rows_of_a_part = 2048;
+  std::int64_t parts_of_sums() const {
+    return (form_->count + rows_of_a_part - 1) / rows_of_a_part;
+  }
   /// Lanes begin … end − 1, or the equation as it is.
   void call_kernel(void* const* buffers, std::int64_t begin, std::int64_t end) const;
   void run_recursions(void* const* buffers) const;

@@ -23,6 +23,8 @@ std::int64_t ControlStep::scratch(const RunMemory& use) const {
   if (machine_) return machine_->scratch_bytes();
   if (form_) {
     std::int64_t bytes = 0;
+    for (std::size_t k = 0; form_->sums && k < alone_.outputs.size(); ++k)
+      bytes += parts_of_sums() * static_cast<std::int64_t>(alone_.aval(alone_.outputs[k]).bytes());
     for (std::size_t i : in_place_)
       if (owned[i]) bytes -= static_cast<std::int64_t>(alone_.aval(alone_.inputs[i]).bytes());
     return bytes;

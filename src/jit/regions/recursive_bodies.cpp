@@ -5,7 +5,6 @@
 
 #include <vt/detail/function.hpp>
 
-#include "../../trace/base/stack.hpp"
 #include "../../trace/ir/recursive_function.hpp"
 
 namespace vt::detail {
@@ -13,7 +12,6 @@ namespace vt::detail {
 namespace recursions {
 
 void each(Op op, const GraphBody& g, FunctionRef<void(const Equation&)> found) {
-  need_stack({});
   for (const Equation& e : g.equations)
     if (e.op == op) found(e);
     else

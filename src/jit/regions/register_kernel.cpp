@@ -9,7 +9,6 @@
 
 #include <vt/detail/small_vec.hpp>
 
-#include "../../trace/base/stack.hpp"
 #include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/sub_graph.hpp"
@@ -591,7 +590,6 @@ std::optional<LaneForm> rows_of_sums(const GraphBody& alone, const RegisterLimit
 /// lanes; or all that are inside of it.
 bool recursions_fit(const GraphBody& g, std::int64_t lanes, const CalledRef& name,
                     std::int64_t frame) {
-  need_stack({});
   return all_of(g.equations, [&](const Equation& e) {
     const GraphBody one = alone(g, e);
     if (!calls_recursion(one)) return true;

@@ -226,6 +226,7 @@ bool equal(const ParamsRef& a, const ParamsRef& b) {
 
 Vec<GraphRef> bodies_of(const ParamsRef& params) {
   if (!params) return {};
+  need_stack({});
   if (const auto* p = params->get_if<CallParams>()) return {p->body};
   if (const auto* p = params->get_if<ReduceParams>()) return {p->body};
   if (const auto* p = params->get_if<CondParams>()) return p->branches;

@@ -542,7 +542,8 @@ inline bool PartsParams::operator==(const PartsParams& o) const {
   return operands == o.operands && equal(own, o.own);
 }
 std::size_t hash_of(const ParamsRef&);
-/// The sub-graphs that an equation owns, mostly none.
+/// The sub-graphs that an equation owns, mostly none. Walks go into them by recursion, so this is
+/// where they meet the stack's end. Throws: Error if this thread's stack holds no more levels.
 Vec<GraphRef> bodies_of(const ParamsRef&);
 /// The same parameters with other sub-graphs, as many as bodies_of gives.
 ParamsRef with_bodies(const ParamsRef&, std::span<const GraphRef>);

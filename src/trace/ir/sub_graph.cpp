@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "../base/stack.hpp"
 #include "effects.hpp"
 
 namespace vt::detail {
@@ -19,7 +18,6 @@ bool matters(const Equation& e, const Vec<int>& reads) {
 /// `seen`: bodies that have none.
 bool has_equation(const GraphBody& g, FunctionRef<bool(const Equation&)> is,
                   HashMap<const GraphBody*, bool>& seen) {
-  need_stack({});
   return any_of(g.equations, [&](const Equation& e) {
     return is(e) || any_of(bodies_of(e.params), [&](const GraphRef& body) {
              return seen.emplace(body.get(), true).fresh && has_equation(*body, is, seen);

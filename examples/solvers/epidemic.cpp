@@ -159,7 +159,7 @@ int run(const std::string& folder) {
 
   const auto fit_all = vt::jit(vt::vmap(fitted));
   const vt::CurveFit<Epidemic> fits = fit_all(known);
-  const double ms = support::median_ms([&] { fit_all(known).covariance.eval(); });
+  const double ms = support::median_ms([&] { fit_all(known).covariance.eval(); }, 3);
   std::printf("%lld regions of %lld days: %.1f ms; %.1f iterations\n",
               static_cast<long long>(regions), static_cast<long long>(fitted_days), ms,
               vt::mean(fits.iterations.astype(vt::f64)).item<double>());

@@ -57,6 +57,21 @@ TEST(LeastSquares, LossesAreSciPys) {
   check(vt::Loss::soft_l1, 2.0908036644554981, 0.47519031941203263, 0.39030239891212536);
 }
 
+// From a guess where all residuals are far out, where the losses hardly curve.
+TEST(LeastSquares, RobustLossesTakeFewSteps) {
+  const Tensor x = vt::arange(20).astype(vt::f64);
+  Tensor y = 2.0 * x + 1.0 + 0.1 * vt::sin(7.0 * x);
+  y = vt::at(vt::at(y, 3).add(30.0), 11).add(-20.0);
+  const auto line = [&](Tensor p) { return p[0] * x + p[1] - y; };
+  for (const vt::Loss loss : {vt::Loss::huber, vt::Loss::cauchy, vt::Loss::soft_l1}) {
+    const auto s =
+        vt::least_squares(line, vt::tensor({1.0, 0.0}), {.loss = loss, .loss_scale = 0.3});
+    EXPECT_TRUE(s.converged.item<bool>());
+    EXPECT_LE(s.iterations.item<int>(), 30);
+    EXPECT_NEAR(s.x[0].item<double>(), 2.0, 0.02);
+  }
+}
+
 // SciPy 1.17, method trf.
 TEST(LeastSquares, BoundsAreKept) {
   for (const vt::LeastSquaresMethod method : methods) {

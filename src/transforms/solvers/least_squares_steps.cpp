@@ -213,7 +213,7 @@ class Steps {
   State judged(const State& now) const {
     State s = now;
     const Tensor first = now.runs == 0;
-    const Linearized at = p.linearized(now.trial);
+    const Linearized at = p.linearized(now.trial, least_row);
     const System system = system_of(p, at.jacobian, at.residuals);
     const Tensor finite = vt::isfinite(at.value) & vt::all(vt::isfinite(system.matrix)) &
                           vt::all(vt::isfinite(system.right));

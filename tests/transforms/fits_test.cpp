@@ -72,6 +72,16 @@ TEST(LeastSquares, RobustLossesTakeFewSteps) {
   }
 }
 
+// Tolerances relative to parameters and residuals are never met there.
+TEST(LeastSquares, NothingToFitConverges) {
+  for (const vt::DType dtype : {vt::f32, vt::f64}) {
+    const Tensor x = vt::arange(30).astype(dtype);
+    const auto s = vt::least_squares([&](Tensor p) { return p[0] * x + p[1]; },
+                                     vt::tensor({1.0, 0.5}).astype(dtype));
+    expect_reason(s, StopReason::gtol);
+  }
+}
+
 // SciPy 1.17, method trf.
 TEST(LeastSquares, BoundsAreKept) {
   for (const vt::LeastSquaresMethod method : methods) {
@@ -230,8 +240,10 @@ TEST(LeastSquares, WhyItEnds) {
   const auto last = fitted(measured, off);
   EXPECT_LT(last.iterations.item<std::int64_t>(), 200);
   expect_close(last.x, fitted(measured).x, same);
+  // Nothing is less than 0.
   const auto there = vt::least_squares([](Tensor x) { return x; }, vt::tensor({0.0, 0.0}), off);
-  expect_reason(there, StopReason::xtol);
+  expect_reason(there, StopReason::gtol);
+  EXPECT_EQ(there.iterations.item<std::int64_t>(), 0);
   // Parameters that do nothing, and two that do the same.
   const auto idle = vt::least_squares([](Tensor x) { return x * 0.0 + 1.0; }, vt::tensor({3.0}));
   expect_reason(idle, StopReason::gtol);

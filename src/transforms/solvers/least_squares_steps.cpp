@@ -243,6 +243,7 @@ class Steps {
     damp(s, now, ratio, accepted, moved);
 
     end(s, first & !accepted, StopReason::not_finite);
+    end(s, accepted & (at.value == 0.0), StopReason::gtol);  // nothing is less
     if (tolerance.g > 0) {
       Tensor small =
           vt::abs(gradient) <= tolerance.g * vt::sqrt(squares) * vt::sqrt(2.0 * at.value);

@@ -165,7 +165,8 @@ TEST(Threads, OneThreadWhereOthersHoldItUp) {
   shared(20, 0us);
   shared(100, 3000us);  // what was won before is soon lost
   EXPECT_LT(shared(400, 3000us), 40);
-  for (int rounds = 0; shared(50, 0us) < 10; ++rounds) ASSERT_LT(rounds, 200);
+  // Other programs may hold the other threads up meanwhile: half a minute of them is not too long.
+  for (int rounds = 0; shared(50, 0us) < 10; ++rounds) ASSERT_LT(rounds, 4000);
   vt::set_num_threads(before);
 }
 

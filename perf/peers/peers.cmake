@@ -1,5 +1,5 @@
-# peer_program(SUITE NAME [HEADER FOLDER...]): a peer in C++, peers/SUITE/NAME.cpp, compiled for this
-# machine where it is found, by one of its headers; the target SUITE_peers is all of a suite.
+# peer_program(SUITE NAME [HEADER FOLDER...]): a peer in C++, peers/SUITE/NAME.cpp, compiled for
+# this machine where it is found, by one of its headers; the target SUITE_peers is all of a suite.
 function(peer_program suite name)
   if(NOT TARGET ${suite}_peers)
     add_custom_target(${suite}_peers)

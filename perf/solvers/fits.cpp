@@ -21,11 +21,12 @@ Tensor image_of(const Peak& p) {
   const Tensor places = vt::arange(problems::Peaks::side, vt::f64);
   return brightness(p, places, vt::expand_dims(places, {1}));
 }
-vt::Solution<Peak> fitted(const Tensor& image) {
-  const Peak guess{vt::max(image) - vt::min(image), 7.0, 7.0, 2.0, vt::min(image)};
+constexpr vt::LeastSquaresOptions peak_options() {
   constexpr double tolerance = problems::Peaks::tolerance;
-  return vt::least_squares([&](const Peak& p) { return image_of(p) - image; }, guess,
-                           {.ftol = tolerance, .xtol = tolerance, .gtol = 0.0});
+  return {.ftol = tolerance, .xtol = tolerance, .gtol = 0.0};
+}
+Peak guess(const Tensor& image) {
+  return {vt::max(image) - vt::min(image), 7.0, 7.0, 2.0, vt::min(image)};
 }
 
 void peaks(const std::string& name, std::int64_t count) {
@@ -40,21 +41,38 @@ void peaks(const std::string& name, std::int64_t count) {
   Numbers noise(n * problems::Peaks::pixels);
   for (double& v : noise) v = normal(bits);
   const Tensor images = (vt::vmap(image_of)(truth) + vt::tensor(noise, {count, side, side})).eval();
-
-  const auto fit = vt::jit(vt::vmap([](Tensor image) {
-    const vt::Solution<Peak> s = fitted(image);
-    return std::tuple(vt::stack(vt::tree_leaves(s.x)), s.evaluations, s.converged);
-  }));
-  report::Row row = timed(name, "vt", static_cast<double>(count), [&] { vt::eval(fit(images)); });
-  const auto [x, evaluations, converged] = fit(images);
-  const Tensor off = x - vt::stack(vt::tree_leaves(truth), 1);
-  // Noise moves the fit by so much, and no more.
-  row.error = vt::all(converged).item<bool>() ? vt::max(vt::abs(off)).item<double>() : INFINITY;
-  row.allowed = 0.4;
-  row.work = vt::sum(evaluations.astype(vt::f64)).item<double>();
   report::write(name, "images", images.to_vector<double>());
-  report::write(name, "answers", x.to_vector<double>());
-  report::print(row);
+
+  const auto fit_row = [&](const std::string& below, const auto& fitted, const Tensor& given) {
+    const auto fit = vt::jit(vt::vmap([=](Tensor image) {
+      const vt::Solution<Peak> s = fitted(image);
+      return std::tuple(vt::stack(vt::tree_leaves(s.x)), s.evaluations, s.converged);
+    }));
+    report::Row row = timed(below, "vt", static_cast<double>(count), [&] { vt::eval(fit(given)); });
+    const auto [x, evaluations, converged] = fit(given);
+    const Tensor off = x - vt::stack(vt::tree_leaves(truth), 1);
+    // Noise moves the fit by so much, and no more.
+    row.error = vt::all(converged).template item<bool>()
+                    ? vt::max(vt::abs(off)).template item<double>()
+                    : INFINITY;
+    row.allowed = 0.4;
+    row.work = vt::sum(evaluations.astype(vt::f64)).template item<double>();
+    report::print(row);
+    return x;
+  };
+  const auto square = [](const Tensor& image) {
+    return vt::least_squares([&](const Peak& p) { return image_of(p) - image; }, guess(image),
+                             peak_options());
+  };
+  report::write(name, "answers", fit_row(name, square, images).template to_vector<double>());
+  // Pixels in one row, each with its place.
+  const Tensor places = vt::arange(side, vt::f64);
+  const Tensor x = vt::tile(places, {side}).eval(), y = vt::repeat(places, side).eval();
+  const auto flat = [=](const Tensor& image) {
+    return vt::least_squares([&](const Peak& p) { return brightness(p, x, y) - image; },
+                             guess(image), peak_options());
+  };
+  fit_row(name + "/flat", flat, vt::reshape(images, {count, problems::Peaks::pixels}).eval());
 }
 
 // --- normal equations ----------------------------------------------------------------------------

@@ -26,14 +26,16 @@ inline double seconds(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The median of what one call takes: of at least five, of more for 0.3 s.
+/// The median of what one call takes: of at least five, unless they take more than 20 s; of more
+/// for 0.3 s.
 template <class F>
 double median_seconds(F body) {
-  constexpr double enough = 0.3, least = 2e-4;
+  constexpr double enough = 0.3, most = 20, least = 2e-4;
   int calls = 1;  // together, so that the clock is exact enough
   Numbers times;
   const double begin = seconds();
-  while (times.size() < 5 || (seconds() - begin < enough && times.size() < 1000)) {
+  for (double spent = 0; times.empty() || (times.size() < 5 ? spent < most : spent < enough);
+       spent = seconds() - begin) {
     const double start = seconds();
     for (int i = 0; i < calls; ++i) body();
     const double taken = seconds() - start;

@@ -86,26 +86,22 @@ int time_gradients(const Params& start, const Images& train) {
 
 int train(Params p, const Data& data) {
   constexpr int batch = 128, epochs = 20;
-  constexpr double clip = 1.0, rate = 0.5, momentum = 0.9;
+  constexpr double clip = 1.0;
   std::printf(
       "\n2. Training: each example's gradient is clipped to norm %.0f before the %d of a batch are "
       "averaged\n",
       clip, batch);
   const vt::Tensor images = as_images(data.train);
-  const auto step = vt::jit([&](const Params& p, const Params& velocity, const vt::Tensor& chosen) {
-    const Params g = per_example_gradients(p, vt::take(images, chosen, 0),
-                                           vt::take(data.train.labels, chosen, 0));
-    const vt::Tensor scale = vt::minimum(1.0, clip / support::norms(g)) / batch;
-    const Params next = vt::tree_map(
-        [&](const vt::Tensor& v, const vt::Tensor& g) {
-          return momentum * v - rate * vt::tensordot(scale, g, 1);
-        },
-        velocity, g);
-    return std::pair(
-        vt::tree_map([](const vt::Tensor& p, const vt::Tensor& v) { return p + v; }, p, next),
-        next);
-  });
-  Params velocity = vt::tree_map([](const vt::Tensor& leaf) { return vt::zeros_like(leaf); }, p);
+  const vt::Sgd sgd{.rate = 0.5, .momentum = 0.9};
+  auto state = sgd.init(p);
+  const auto step =
+      vt::jit([&](const Params& p, const decltype(state)& s, const vt::Tensor& chosen) {
+        const Params each = per_example_gradients(p, vt::take(images, chosen, 0),
+                                                  vt::take(data.train.labels, chosen, 0));
+        const vt::Tensor scale = vt::minimum(1.0, clip / support::norms(each)) / batch;
+        const auto mean = [&](const vt::Tensor& g) { return vt::tensordot(scale, g, 1); };
+        return sgd.step(p, vt::tree_map(mean, each), s);
+      });
   std::vector<int> order(data.train.count());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 random(1);
@@ -113,8 +109,8 @@ int train(Params p, const Data& data) {
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     std::shuffle(order.begin(), order.end(), random);
     for (int at = 0; at + batch <= data.train.count(); at += batch)
-      std::tie(p, velocity) =
-          step(p, velocity, vt::tensor(std::span<const int>(order).subspan(at, batch), {batch}));
+      std::tie(p, state) =
+          step(p, state, vt::tensor(std::span<const int>(order).subspan(at, batch), {batch}));
     if (epoch % 5 == 0 || epoch == 1)
       std::printf("  epoch %2d: %.2f %% of the held-out images right\n", epoch,
                   100 * accuracy(p, data.held_out));

@@ -1,7 +1,8 @@
-// hessian: all second derivatives; here Newton's method finds the minimum of Rosenbrock's valley.
+// hessian: all second derivatives; here at the minimum of Rosenbrock's valley.
 #include <vt/vt.hpp>
 
-#include <cstdio>
+#include <iostream>
+#include <vector>
 
 #include "support/check.hpp"
 
@@ -9,23 +10,15 @@ int main() {
   auto valley = [](vt::Tensor p) {
     return 100.0 * vt::square(p[1] - vt::square(p[0])) + vt::square(1.0 - p[0]);
   };
-  const auto slope = vt::jit(vt::grad(valley));
-  const auto curvature = vt::jit(vt::hessian(valley));
-
-  vt::Tensor p = vt::tensor({-1.2, 1.0});
-  int steps = 0;
-  for (; steps < 20; ++steps) {
-    const std::vector<double> g = slope(p).to_vector<double>(),
-                              h = curvature(p).to_vector<double>();
-    if (std::abs(g[0]) + std::abs(g[1]) < 1e-12) break;
-    const double determinant = h[0] * h[3] - h[1] * h[2];
-    p = (p - vt::tensor({(h[3] * g[0] - h[1] * g[1]) / determinant,
-                         (h[0] * g[1] - h[2] * g[0]) / determinant}))
-            .eval();
-  }
-  std::printf("the minimum after %d Newton steps: (%.12f, %.12f)\n", steps, p[0].item<double>(),
-              p[1].item<double>());
-  int failures = support::check("minimum", p, vt::tensor({1.0, 1.0}), 1e-10);
+  const auto s =
+      vt::minimize(valley, vt::tensor({-1.2, 1.0}), {.method = vt::MinimizeMethod::newton});
+  const vt::Tensor at_minimum = vt::hessian(valley)(s.x);
+  std::cout << "the minimum after " << s.iterations.item<int>() << " Newton steps: " << s.x
+            << "\ncurvature along the valley and across it: " << vt::linalg::eigvalsh(at_minimum)
+            << '\n';
+  int failures = support::check("minimum", s.x, vt::tensor({1.0, 1.0}), 1e-10);
+  failures += support::check("hessian at the minimum", at_minimum,
+                             vt::tensor({{802.0, -400.0}, {-400.0, 200.0}}), 1e-8);
 
   // The loop: one row at a time from the gradient's own derivative.
   const vt::Tensor q = vt::tensor({0.5, -0.25});

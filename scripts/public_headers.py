@@ -157,6 +157,7 @@ def plain_type(text):
         text = text[: m.start()] + text[m.end() : close] + text[close + 1 :]
     text = re.sub(r"\bdetail::ParamFor<(.*?)>\s", r"\1 ", text)
     text = re.sub(r"\bdetail::Function<", "std::function<", text)
+    text = re.sub(r"\bdetail::LiftedTree<(\w+)>", r"\1", text)
     text = re.sub(r"\bOperand\b", "Tensor", text)
     text = re.sub(r"\bDim\b", "std::int64_t", text)
     text = BRACES.sub("{…}", text)

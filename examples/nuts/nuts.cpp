@@ -235,11 +235,9 @@ void draw(const support::Chains& all, const std::vector<std::string>& names,
 
 /// The posterior is nearly normal: it must be that at its greatest density.
 int compare_with_normal(const Regression& log_density, const support::Chains& all) {
-  Tensor weights = vt::zeros({static_cast<std::int64_t>(all.parameters())});
-  const auto step = vt::jit([&](Tensor w) {
-    return w - vt::solve(vt::hessian(log_density)(w), vt::grad(log_density)(w));
-  });
-  for (int i = 0; i < 10; ++i) weights = step(weights);
+  const auto improbable = [&](Tensor weights) { return -log_density(weights); };
+  const Tensor start = vt::zeros({static_cast<std::int64_t>(all.parameters())});
+  const Tensor weights = vt::minimize(improbable, start, {.method = vt::MinimizeMethod::newton}).x;
   const Tensor covariance = -vt::inv(vt::hessian(log_density)(weights));
   double off = 0, wider = 0;
   for (std::size_t p = 0; p < all.parameters(); ++p) {

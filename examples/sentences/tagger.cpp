@@ -148,7 +148,11 @@ double accuracy(const Params& p, const Minibatch& sentences) {
 Params train(Params p, Minibatch sentences, const Minibatch& held_out) {
   constexpr std::size_t minibatch = 32;
   const auto gradient = vt::value_and_grad(vt::autobatch(loss));
-  support::Adam<Params> adam(p, 0.01);
+  const vt::Adam adam{.rate = 0.01};
+  auto state = adam.init(p);
+  const auto step = vt::jit([&](const Params& q, const Params& g, const vt::AdamState<Params>& s) {
+    return adam.step(q, g, s);
+  });
   std::mt19937 random(3);
   for (int epoch = 1; epoch <= 2; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
@@ -158,7 +162,7 @@ Params train(Params p, Minibatch sentences, const Minibatch& held_out) {
       const std::size_t end = std::min(sentences.size(), at + minibatch);
       const Minibatch some(&sentences[at], sentences.data() + end);
       const auto [value, g] = gradient(p, some);
-      adam.step(p, g);
+      std::tie(p, state) = step(p, g, state);
       sum += value.item<double>();
     }
     const double seconds = support::seconds_since(start);

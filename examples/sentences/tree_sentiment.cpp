@@ -142,7 +142,11 @@ Tensor right(const Params& p, Minibatch trees) { return sum_over_nodes(p, trees,
 Params train(Params p, std::vector<Tree>& trees) {
   constexpr std::size_t minibatch = 32;
   const auto batched = vt::autobatch(loss);
-  support::Adam<Params> adam(p, 0.01);
+  const vt::Adam adam{.rate = 0.01};
+  auto state = adam.init(p);
+  const auto step = vt::jit([&](const Params& q, const Params& g, const vt::AdamState<Params>& s) {
+    return adam.step(q, g, s);
+  });
   std::mt19937 random(3);
   for (int epoch = 1; epoch <= 4; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
@@ -153,7 +157,7 @@ Params train(Params p, std::vector<Tree>& trees) {
       // vt's transforms take trees of Tensors; trees of another kind are captured.
       const auto [value, g] =
           vt::value_and_grad([&](const Params& q) { return batched(q, some); })(p);
-      adam.step(p, g);
+      std::tie(p, state) = step(p, g, state);
       sum += value.item<double>();
     }
     std::printf("epoch %d: loss %.3f a tree, %.2f s\n", epoch,

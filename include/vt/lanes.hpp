@@ -42,7 +42,7 @@ struct LaneBlock {
   /// lanes / places
   double utilisation() const;
 };
-/// Counters of lanes in queues and in compiled loops, since the process began or since
+/// Counters of lanes in queues and in loops, since the process began or since
 /// reset_lane_stats(), over all threads.
 struct LaneStats {
   std::vector<LaneBlock> blocks;  ///< those that ran

@@ -8,27 +8,29 @@
 
 namespace vt {
 
-/// How minimize finds its way.
+/// The method of minimize.
 enum class MinimizeMethod : std::uint8_t {
-  l_bfgs,  ///< from the last gradients: for any number of parameters
-  newton,  ///< with the second derivative, an [n, n] matrix, in a trust region: for few parameters
+  l_bfgs,  ///< L-BFGS: needs gradients, for any number of parameters
+  newton,  ///< Newton's method in a trust region: with the Hessian, for few parameters
 };
-/// Options of minimize. A tolerance of 0 is off; where a comment has two values, the first is for
-/// f64, the second where a parameter or the function is f32. All are judged on accepted steps only.
+/// Options of minimize. It stops at the first tolerance that is met; 0 turns one off. A default
+/// depends on the precision: f32 if a parameter or the function is f32. Only accepted steps are
+/// judged.
 struct MinimizeOptions {
   MinimizeMethod method = MinimizeMethod::l_bfgs;
-  /// ends when half the slope along the next step, which is what a whole step should gain, and what
-  /// it did gain are at most ftol times the value; 1e-18, 1e-9
+  /// stop when a step lowers the value, as predicted and in fact, by at most ftol · |value|; the
+  /// prediction of l_bfgs is half the slope along the step; 1e-18 in f64, 1e-9 in f32
   std::optional<Param<double>> ftol = std::nullopt;
-  /// ends when no parameter changes by more than xtol times the greatest parameter
+  /// stop when no parameter changes by more than xtol · (greatest |parameter|)
   Param<double> xtol = 0.0;
-  /// ends when no element of the gradient is greater than gtol in magnitude; 1e-8, 1e-4
+  /// stop when no element of the gradient is greater than gtol in magnitude; 1e-8 in f64, 1e-4 in
+  /// f32
   std::optional<Param<double>> gtol = std::nullopt;
-  Param<std::int64_t> max_iterations = 10000;  ///< steps that are accepted
-  /// how many steps l_bfgs remembers, but no more than there are parameters, and two
+  Param<std::int64_t> max_iterations = 10000;  ///< accepted steps
+  /// how many steps l_bfgs remembers; at most n + 2 for n parameters
   Param<std::int64_t> history = 6;
-  /// l_bfgs: the first step is at most so long, and no longer than the gradient; newton: the first
-  /// radius of the trust region
+  /// in units of the parameters. l_bfgs: the first step is no longer than this and than the
+  /// gradient; newton: the first radius of the trust region
   Param<double> initial_step = 1.0;
 };
 
@@ -81,16 +83,16 @@ Solution<Tensor> number_solution([[maybe_unused]] F& f, [[maybe_unused]] const S
 
 }  // namespace detail
 
-/// The parameters x where f is least, from a guess: a local minimum, if f has several. A step is
-/// accepted if it fulfils the strong conditions of Wolfe (l_bfgs) or is as good as the quadratic
-/// model says (newton). A trial that is not finite is a step that is too long. Never throws for not
-/// converging: the solution says why it ended; iterations are the accepted steps, evaluations those
-/// of value and gradient together. Under vmap each lane ends on its own, and no lane waits for the
-/// line search of another.
-/// x is differentiable by what f captures, in both modes and to any order, by the condition that
-/// the gradient is 0; so is the value. The matrix of second derivatives is built for that. By the
-/// guess x is constant. Where a lane did not converge the derivative is that of the x at which the
-/// gradient stays what it is.
+/// Parameters x that minimise f, from a guess: a local minimum, if there are several. A step is
+/// accepted if it fulfils the strong Wolfe conditions (l_bfgs) or lowers the value about as much as
+/// the quadratic model predicts (newton). A trial that is not finite is rejected as too long. It
+/// does not throw for not converging: see `converged` and `reason`. `iterations` are accepted
+/// steps; `evaluations` are those of value and gradient together. Under vmap each lane ends on its
+/// own, and no lane waits for the line search of another.
+/// Derivative: of x and value with respect to what f captures, in both modes and to any order, by
+/// the implicit function theorem for "the gradient is 0". The [n, n] matrix of second derivatives
+/// is built for that. With respect to the guess x is constant. Where a lane did not converge, the
+/// gradient counts as held at the value that it has there.
 /// Shapes: guess: a tree of f32 or f64; f gives a scalar.
 /// Throws: Error (value) for a negative tolerance, a limit or a history below 1, an initial step
 /// that is not above 0; Error (shape, dtype) if f gives no real scalar.
@@ -121,12 +123,12 @@ template <class F, class T>
   }
 }
 
-/// x between a and b with f(x) = 0, by halving the interval; f(a) and f(b) must differ in sign,
-/// else the reason is no_bracket and x the end where |f| is less. value is |f(x)|, iterations the
-/// evaluations but for those at the ends. An infinite f(x) counts by its sign; where f(x) is NaN,
-/// the next trial is nearer to the end with the lesser |f|. Never throws for not converging. Under
-/// vmap each lane ends on its own. x is differentiable by what f captures, in both modes and to any
-/// order, by ∂x = −∂f / f′(x); by a and b it is constant.
+/// A root: x between a and b with f(x) = 0, by bisection. f(a) and f(b) must differ in sign; else
+/// the reason is no_bracket and x the end with the smaller |f|. `value` is |f(x)|; `iterations` are
+/// evaluations without those at the ends. An infinite f(x) counts by its sign; where f(x) is NaN,
+/// the next trial is nearer to the end with the smaller |f|. It does not throw for not converging.
+/// Under vmap each lane ends on its own. x has derivatives with respect to what f captures, in both
+/// modes and to any order, by ∂x = −∂f / f′(x); with respect to a and b it is constant.
 /// Shapes: a, b: f32[] or f64[]; f gives a scalar.
 /// Throws: Error (dtype, shape) for another a, b or result of f; Error (value) for a negative
 /// tolerance or an iteration limit below 1.
@@ -141,8 +143,8 @@ template <class F>
                                   {.name = "vt::bisect", .where = where});
   });
 }
-/// The same by Brent's method, which goes where a line or an inverse parabola through the last
-/// points is zero as long as that converges faster than halving.
+/// The same by Brent's method: secant steps and inverse quadratic interpolation, and bisection
+/// where these do not converge fast enough.
 /// Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 4; SciPy
 /// `optimize.brentq`.
 template <class F>
@@ -156,12 +158,12 @@ template <class F>
   });
 }
 
-/// x between a and b where f is least, by golden sections of the interval: a local minimum, if f
-/// has several; it may be one of the ends, which are not evaluated. Values that are NaN count as
-/// infinite; a first one that is not finite ends with not_finite. iterations are the evaluations
-/// but for the first. Never throws for not converging. Under vmap each lane ends on its own. x is
-/// differentiable by what f captures, in both modes and to any order, by f′(x) = 0, and so is
-/// value; a minimum at an end moves with the end.
+/// A minimum: x between a and b where f is least, by golden-section search. A local one, if there
+/// are several; it may lie at an end, though f is not evaluated there. NaN counts as infinite; if
+/// the first value is not finite, the reason is not_finite. `iterations` are evaluations without
+/// the first. It does not throw for not converging. Under vmap each lane ends on its own. x and
+/// value have derivatives with respect to what f captures, in both modes and to any order, by f′(x)
+/// = 0; a minimum at an end moves with the end.
 /// Shapes: a, b: f32[] or f64[]; f gives a scalar.
 /// Throws: Error (dtype, shape) for another a, b or result of f; Error (value) for a negative
 /// tolerance or an iteration limit below 1.
@@ -176,8 +178,8 @@ template <class F>
                                     {.name = "vt::golden", .where = where});
   });
 }
-/// The same from a bracket: a point between a and b where f is less than at both, which are
-/// evaluated too; else the reason is no_bracket and x the best so far.
+/// The same from a bracket: `middle` lies between a and b, and f is smaller there than at both. f
+/// is evaluated at all three. Else the reason is no_bracket, and x the best of the three.
 template <class F, std::convertible_to<Tensor> Middle>
 [[nodiscard]] auto golden(F f, const Tensor& a, const Middle& middle, const Tensor& b,
                           BracketOptions options = {}, CallSite where = CallSite::here()) {
@@ -188,8 +190,8 @@ template <class F, std::convertible_to<Tensor> Middle>
                                     {.name = "vt::golden", .where = where});
   });
 }
-/// As golden, by Brent's method, which goes where a parabola through the last points is least as
-/// long as its steps become shorter.
+/// As golden, by Brent's method: the minimum of a parabola through the last points, and golden
+/// sections where these steps do not become shorter.
 /// Source: Brent 1973, Algorithms for Minimization Without Derivatives, chapter 5; SciPy
 /// `optimize.fminbound`.
 template <class F>
@@ -202,7 +204,7 @@ template <class F>
                                     {.name = "vt::brent", .where = where});
   });
 }
-/// The same from a bracket, as golden's.
+/// The same from a bracket, as golden.
 /// Source: SciPy `optimize.brent`.
 template <class F, std::convertible_to<Tensor> Middle>
 [[nodiscard]] auto brent(F f, const Tensor& a, const Middle& middle, const Tensor& b,

@@ -10,12 +10,12 @@
 
 namespace vt {
 
-/// How steps are made.
+/// The method of odeint.
 enum class OdeMethod : std::uint8_t {
-  rk4,      ///< the classical method of order 4, in steps of one size
-  dopri5,   ///< Dormand and Prince 5(4), for problems that are not stiff
+  rk4,      ///< the classical Runge–Kutta method of order 4, with a fixed step
+  dopri5,   ///< Dormand–Prince 5(4), for problems that are not stiff
   tsit5,    ///< Tsitouras 5(4), as dopri5, with smaller errors
-  rodas5p,  ///< Steinebach's Rosenbrock method of order 5(4), for stiff problems; with Jacobians
+  rodas5p,  ///< Rosenbrock method of order 5(4), for stiff problems; uses the Jacobian
 };
 
 /// Tolerances: one for all of y, `1e-8`; one for each Tensor of the tree, `{1e-8, 1e-6}`; each may
@@ -36,54 +36,52 @@ class OdeTolerance {
   std::vector<Tensor> parts_;
 };
 
-/// What counts as an event, and what happens then.
+/// Which events count, and which one ends the integration.
 struct OdeEventOptions {
-  Param<int> direction =
-      0;  ///< 1: only where the function rises through 0; −1: only where it falls
-  Param<std::int64_t> stop_at =
-      1;  ///< the integration ends at that event; 0: events are only counted
+  /// 1: only where the function rises through 0; −1: only where it falls; 0: both
+  Param<int> direction = 0;
+  /// the integration ends at the stop_at-th event; 0: events are only counted
+  Param<std::int64_t> stop_at = 1;
 };
 
 /// Options of odeint.
 struct OdeOptions {
   OdeMethod method = OdeMethod::tsit5;
-  /// From this time to that one, which may be the earlier. Scalars; Tensors may differ between
-  /// lanes, and the solution is differentiable by them.
+  /// Start and end of the integration; t1 < t0 goes backward in time. Scalars; Tensors may differ
+  /// between lanes, and the solution has derivatives with respect to them.
   Tensor t0 = 0.0, t1 = 1.0;
-  /// Times, [m], at which y is wanted as well, in the order in which they are reached. What differs
-  /// from t0 or t1 by rounding counts as that.
+  /// Times, [m], at which y is saved as `ys`, by dense output: sorted from t0 to t1, both of which
+  /// are allowed. What differs from t0 or t1 by rounding counts as that.
   Tensor save_at = {};
-  /// A step is accepted if the root of the mean of (error / (atol + rtol · max(|y|, |y_new|)))²
-  /// over all elements of y is at most 1. Not given: 1e-6 and 1e-9 in f64, 1e-4 and 1e-6 in f32.
-  /// The least value of an error is what rounding makes of it, and that of rtol 50 ulp of 1 (of
-  /// rodas5p 1,000).
+  /// A step is accepted if the root mean square of error / (atol + rtol · max(|y|, |y_new|)) over
+  /// all elements of y is at most 1. Defaults: 1e-6 and 1e-9 in f64, 1e-4 and 1e-6 in f32. A
+  /// smaller rtol than 50 ulp of 1 (rodas5p: 1,000) counts as that.
   OdeTolerance rtol = {}, atol = {};
-  /// The first step, a positive number; of rk4 every step. 0: it is chosen (rk4 needs one).
+  /// Length of the first step, of rk4 of every step; 0: chosen (not for rk4).
   Tensor first_step = 0.0;
-  /// Bounds of the steps. 0: for h_min 10 ulp of t, for h_max none.
+  /// Bounds of the length of a step. 0: 10 ulp of t for h_min, none for h_max.
   Param<double> h_min = 0, h_max = 0;
-  Param<std::int64_t> max_steps =
-      100'000;  ///< steps that are tried at most, with those that are rejected
+  Param<std::int64_t> max_steps = 100'000;  ///< tried steps, accepted or not
   OdeEventOptions event = {};
-  /// States that reverse mode keeps, see WhileOptions.
+  /// How many states reverse mode keeps in memory; 0: chosen by their size, see WhileOptions.
   Param<std::int64_t> checkpoint = 0;
 };
 
-/// What odeint gives. y, t, ys, event_t and event_y have derivatives. Under vmap each lane has its
-/// own.
+/// The result of odeint. y, t, ys, event_t and event_y have derivatives. Under vmap each lane has
+/// its own of everything.
 template <class Y>
 struct OdeSolution {
   Y y;                 ///< at the time t
-  Tensor t;            ///< t1, or where the integration ended: float[]
-  Y ys;                ///< at the times save_at, each Tensor [m, …]; NaN where t was not reached
-  Tensor saved;        ///< how many of these are there: i64[]
+  Tensor t;            ///< t1, or where the integration ended before: float[]
+  Y ys;                ///< at the times save_at, each Tensor [m, …]; NaN where not reached
+  Tensor saved;        ///< number of rows of ys that were reached: i64[]
   Tensor event_t;      ///< the time of the last event, NaN if there was none: float[]
   Y event_y;           ///< y at that time
-  Tensor events;       ///< how many there were: i64[]
-  Tensor iterations;   ///< steps that were accepted: i64[]
-  Tensor rejected;     ///< steps that were not: i64[]
-  Tensor evaluations;  ///< calls of f: i64[]
-  Tensor converged;    ///< the end of the time, or the event that ends, was reached: bool[]
+  Tensor events;       ///< number of events: i64[]
+  Tensor iterations;   ///< accepted steps: i64[]
+  Tensor rejected;     ///< rejected steps: i64[]
+  Tensor evaluations;  ///< calls of f, without Jacobians: i64[]
+  Tensor converged;    ///< t1, or the event that ends the integration, was reached: bool[]
   Tensor reason;       ///< number of the StopReason: i32[]
 };
 
@@ -157,19 +155,21 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 
 }  // namespace detail
 
-/// The solution of dy/dt = f(t, y), y(t0) = y0. y0: a tree of floats; f gives such a tree, and may
-/// capture Tensors. Steps are chosen by a PI controller, and as far as they are chosen they are not
-/// differentiated: the solution is, in both modes and to any order, by y0, t0, t1 and what f
-/// captures. A trial that is not finite is rejected and a smaller step tried. `reason` says how it
-/// ended: `end`; `event`; `max_iterations` after max_steps; `small_step` if a step of h_min is
-/// rejected (of rk4, if a step is not finite); `not_finite` if y0, f(t0, y0), t0 or t1 is not.
-/// Under vmap each lane takes its own steps, and the same ones beside any others.
+/// Integrates dy/dt = f(t, y) from y(t0) = y0 to t1. y0 is a tree of floats; f gives such a tree,
+/// and may capture Tensors, the parameters. A PI controller chooses the steps; a trial that is not
+/// finite is rejected and a smaller step tried. It does not throw for not reaching t1: `reason` is
+/// `end` or `event`; `max_iterations` after max_steps; `small_step` if a step of h_min is rejected
+/// (rk4: if a step is not finite); `not_finite` if y0, f(t0, y0), t0 or t1 is not. Under vmap each
+/// lane takes its own steps, and the same ones beside any others.
+/// Derivative: that of the steps that were taken (discretise-then-optimise), with respect to y0,
+/// t0, t1 and what f captures, in both modes and to any order. The choice of steps is not
+/// differentiated.
 /// Shapes: f: (t: float[], tree like y0) → tree like y0. t has the dtype to which those of y0
 /// promote, f32 for f16 and bf16.
 /// Throws: Error (dtype) unless y0 holds real floats; (shape), (dtype) or (tree) if f gives other
 /// than that, or options are no scalars; (value) if options are out of range, or save_at, where it
-/// is known, is not in order between t0 and t1. Of times that are known only when the program
-/// runs, those outside give NaN.
+/// is known, is not in order between t0 and t1. Of times that are known only when the program runs,
+/// those outside give NaN.
 /// Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, II.4 to II.6;
 /// Dormand and Prince 1980; Tsitouras 2011; Steinebach 2023.
 template <class F, class T>
@@ -181,10 +181,10 @@ template <class F, class T>
   if constexpr (!Check::holds) return OdeSolution<detail::Refused>();
   else return detail::odeint_on_tree(f, static_cast<std::nullptr_t*>(nullptr), y0, options, where);
 }
-/// The same with an event: where event(t, y), a number, reaches 0 from one side. Each accepted step
-/// at whose ends the function has different signs is searched, by the polynomial that lies between
-/// them, to 4 ulp of the step; two events within a step are not seen. Event times, and y at them,
-/// are differentiable by the implicit function theorem.
+/// The same with events: where event(t, y), a scalar, reaches 0. An event is found in an accepted
+/// step at whose ends the scalar has different signs, on the dense output, to 4 ulp of the step.
+/// Two events within one step are not seen: h_max bounds the step. Event times, and y at them, have
+/// derivatives by the implicit function theorem.
 template <class F, class T, class G>
   requires(!std::is_same_v<G, CallSite>)
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options, G event,

@@ -1,5 +1,5 @@
-// Fits that are differentiated through the conditions that hold at the best parameters, not through
-// their iterations: least_squares and curve_fit.
+// Nonlinear least squares and curve fits, with derivatives by the implicit function theorem, not
+// through the iterations.
 #pragma once
 
 #include <optional>
@@ -12,22 +12,23 @@
 
 namespace vt {
 
-/// How much a residual r counts, as a function ρ of z = (r / loss_scale)²: the sum of
-/// ½ loss_scale² ρ(z) is what becomes least. Source: SciPy `optimize.least_squares`.
+/// How much a residual r counts, as a function ρ of z = (r / loss_scale)². What is minimised is the
+/// sum of ½ loss_scale² ρ(z).
+/// Source: SciPy `optimize.least_squares`.
 enum class Loss : std::uint8_t {
   linear,   ///< z: the sum of squares
   huber,    ///< z up to 1, then 2 √z − 1
   cauchy,   ///< log(1 + z)
   soft_l1,  ///< 2 √(1 + z) − 2
 };
-/// How least_squares solves the linear system of a step.
+/// How least_squares solves the linear system of a step. J is the Jacobian of the residuals.
 enum class LeastSquaresMethod : std::uint8_t {
-  normal_equations,  ///< by the Cholesky factor of JᵀJ, each column of J scaled: fast
-  qr,                ///< by QR of J: for a J whose columns nearly depend on each other
+  normal_equations,  ///< a Cholesky factor of JᵀJ, each column of J scaled to length 1: fast
+  qr,                ///< QR of J: for columns of J that are nearly linearly dependent
 };
 
-/// A value for each element of the parameters: a number for all of them, or a tree that is built
-/// like the parameters, whose leaves broadcast to theirs.
+/// A value for each element of the parameters: one number for all, or a tree like the parameters,
+/// whose leaves broadcast to theirs.
 class PerParameter {
  public:
   template <class T>
@@ -46,40 +47,41 @@ class PerParameter {
   std::vector<std::string> paths_;
 };
 
-/// Options of least_squares. A tolerance of 0 is off; without a value each has that of its comment,
-/// the first where all is f64, the second where parameters or residuals are f32. All are judged on
-/// accepted steps only; ftol and xtol not on steps that are short because of much damping.
+/// Options of least_squares. It stops at the first tolerance that is met; 0 turns one off. A
+/// default depends on the precision: f32 if parameters or residuals are f32. Only accepted steps
+/// are judged, and by ftol and xtol only those that are not short because of much damping.
 struct LeastSquaresOptions {
-  /// ends when a step was to lower the value by at most ftol times it, and did not lower it by
-  /// more; 1e-18, 1e-9
+  /// stop when a step lowers the value, as predicted and in fact, by at most ftol · value; 1e-18 in
+  /// f64, 1e-9 in f32
   std::optional<Param<double>> ftol = std::nullopt;
-  /// ends when a step changes each parameter by at most xtol times what it is, or by what changes
-  /// the residuals by at most xtol times their length; 1e-10, 1e-5
+  /// stop when a step changes each parameter by at most xtol · |parameter|, or so little that the
+  /// residuals change by at most xtol · ‖r‖; 1e-10 in f64, 1e-5 in f32
   std::optional<Param<double>> xtol = std::nullopt;
-  /// ends when the residuals are nearly orthogonal to each column of J: the cosine is at most
-  /// gtol; columns of parameters that a bound holds do not count; 1e-12, 1e-5
+  /// stop when the cosine of the angle between r and each column of J is at most gtol; parameters
+  /// that a bound holds do not count; 1e-12 in f64, 1e-5 in f32
   std::optional<Param<double>> gtol = std::nullopt;
-  Param<std::int64_t> max_iterations = 2000;  ///< steps that are tried
+  Param<std::int64_t> max_iterations = 2000;  ///< tried steps, accepted or not
   Loss loss = Loss::linear;
-  Param<double> loss_scale = 1.0;  ///< residuals well below it count as squares, others less
-  std::optional<PerParameter> lower = std::nullopt;  ///< bounds, which are not left on the way
+  /// in units of the residuals: much smaller ones count as squares, larger ones less
+  Param<double> loss_scale = 1.0;
+  std::optional<PerParameter> lower = std::nullopt;  ///< bounds; no trial lies outside
   std::optional<PerParameter> upper = std::nullopt;
-  std::optional<PerParameter> fixed = std::nullopt;  ///< bools: true is held at the guess
+  std::optional<PerParameter> fixed = std::nullopt;  ///< bools; true: stays at the guess
   LeastSquaresMethod method = LeastSquaresMethod::normal_equations;
-  /// at the start, relative to the squares of J's columns; 0: Gauss–Newton, which damps only after
-  /// a step that was not good enough
+  /// of the first step, relative to the squared lengths of J's columns; 0: Gauss–Newton, which
+  /// damps only after a rejected step
   Param<double> damping = 1e-3;
-  /// steps follow the curve of the residuals to second order where the last step was not as good
-  /// as the linear model said; that takes two derivatives more there
+  /// geodesic acceleration: where the last step was not as the linear model said, a second
+  /// derivative of the residuals along the step corrects it
   bool acceleration = true;
 };
 
 /// Options of curve_fit.
 struct CurveFitOptions {
-  /// the standard deviations of y: a number, or of the shape of y; nothing: all are 1
+  /// standard deviations of y: a number, or of the shape of y; not given: 1
   std::optional<Tensor> sigma = std::nullopt;
-  /// sigma is what it says, and so is the covariance; else sigma says only how the points compare,
-  /// and the covariance is scaled by what the residuals say of its size
+  /// true: sigma is in the units of y, and the covariance follows from it alone. false: only the
+  /// ratios of sigma count, and the covariance is scaled by the reduced χ² of the fit
   bool absolute_sigma = false;
   LeastSquaresOptions solver = {};
 };
@@ -90,11 +92,11 @@ struct CurveFit {
   T x;                 ///< the parameters
   T standard_errors;   ///< of each, √ of the covariance's diagonal
   Tensor covariance;   ///< float[n, n], parameters in the order of tree_leaves; 0 of fixed ones
-  Tensor value;        ///< what is least, see Loss: float[]
-  Tensor iterations;   ///< i64[]
-  Tensor evaluations;  ///< of the model at all points: i64[]
+  Tensor value;        ///< the minimised sum, half of χ² without a loss: float[]
+  Tensor iterations;   ///< tried steps: i64[]
+  Tensor evaluations;  ///< of the model at all points, with derivatives: i64[]
   Tensor converged;    ///< bool[]
-  /// number of the StopReason: i32[]; singular if the solver converged, but the data do not
+  /// number of the StopReason: i32[]; singular if the solver converged, but the points do not
   /// determine all parameters
   Tensor reason;
 };
@@ -135,14 +137,17 @@ FlatFunction on_parameters(F& f, const T& like) {
 }
 }  // namespace detail
 
-/// The parameters x with the least Σ ½ r², r being all elements of residuals(x), or the least sum
-/// that options.loss makes of them, from a guess, by the method of Levenberg and Marquardt. Never
-/// throws for not converging: the solution says why it ended. Under vmap each lane ends on its own,
-/// and takes the steps that it takes alone, up to rounding errors in sums.
-/// x is differentiable by what residuals and bounds capture, and by fixed elements of the guess, in
-/// both modes and to any order, by the condition that the gradient is 0; so is the value. The
-/// matrix of second derivatives is built for that. By the rest of the guess x is constant. Where a
-/// lane did not converge the derivative is that of the x at which the gradient stays what it is.
+/// Nonlinear least squares by the method of Levenberg and Marquardt: parameters x that minimise
+/// ½ Σ r², r being all elements of residuals(x); with options.loss the sum that Loss describes. A
+/// local minimum, if there are several. It does not throw for not converging: see `converged` and
+/// `reason`. `iterations` are tried steps; `evaluations` are those of residuals and Jacobian
+/// together, and those of the acceleration. Under vmap each lane ends on its own, and takes the
+/// steps that it takes alone, up to rounding errors in sums.
+/// Derivative: of x and value with respect to what residuals and bounds capture and to fixed
+/// elements of the guess, in both modes and to any order, by the implicit function theorem for "the
+/// gradient is 0". The [n, n] matrix of second derivatives is built for that. With respect to the
+/// rest of the guess x is constant. Where a lane did not converge, the gradient counts as held at
+/// the value that it has there.
 /// Shapes: guess: a tree of f32 or f64; residuals gives a tree of floats of any shapes.
 /// Throws: Error (value) for a negative tolerance, an iteration limit below 1, a lower bound above
 /// an upper one where both are known; Error (shape, tree) for bounds that do not fit the guess.
@@ -168,10 +173,10 @@ template <class F, class T>
                  {{.name = "vt::least_squares", .where = where}, detail::leaf_paths(own)}));
   }
 }
-/// The same for parameters that do not add, such as poses: plus(x, delta) is x moved by delta, a
-/// vector of `dimension` elements, and plus(x, 0) is x. Steps are found in delta, and derivatives
-/// are those by delta at 0. options.fixed is then a mask of delta, bool[dimension], and there are
-/// no bounds.
+/// The same for parameters on a manifold, such as poses: plus(x, delta) is x moved by delta, a
+/// vector of `dimension` elements, and plus(x, 0) is x. Steps are found in delta, and J is the
+/// derivative by delta at 0. options.fixed is then a mask of delta, bool[dimension]. There are no
+/// bounds.
 /// Throws: Error (value) if there are bounds; Error (tree, shape) if plus does not give a tree like
 /// x.
 template <class F, class T, class Plus>
@@ -208,13 +213,13 @@ template <class F, class T, class Plus>
   }
 }
 
-/// The parameters with which model(parameters, x) comes nearest to y at all points, with their
-/// covariance and standard errors. The model is written for one point: x, a tree, and y hold the
-/// points along axis 0. The solver is least_squares with residuals (model − y) / sigma, and so are
-/// derivatives.
-/// The covariance is (JᵀJ)⁻¹ of the free parameters, times 2 value / (points − parameters) unless
-/// options.absolute_sigma. Where it does not exist, because J is singular or there are no more
-/// elements of y than parameters, all of it is infinite, and the reason is singular.
+/// Fits y ≈ model(parameters, x) by least_squares with the residuals (model − y) / sigma, and gives
+/// the covariance and standard errors of the parameters. The model is written for one point: x, a
+/// tree, and y hold the points along axis 0. Derivatives are those of least_squares. The covariance
+/// is (JᵀJ)⁻¹ of the free parameters, J being that of the residuals at the solution. Unless
+/// options.absolute_sigma it is multiplied by the reduced χ², 2 value / (number of elements of y −
+/// number of free parameters). Where it does not exist, because J is singular or y has no more
+/// elements than there are free parameters, all of it is infinite, and the reason is singular.
 /// Shapes: y [m, …], model of one point […].
 /// Throws: Error (shape) if x or the model do not fit y; Error (value) as least_squares.
 /// Source: SciPy `optimize.curve_fit`.

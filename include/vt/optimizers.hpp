@@ -11,8 +11,8 @@
 
 namespace vt {
 
-/// A learning rate: a number, a Tensor, or a function of the number of the step, which is an i32[]
-/// that begins with 0.
+/// A learning rate: a number, a Tensor, or a function of the step, which is an i32[] that counts
+/// from 0.
 class Rate {
  public:
   template <class N>
@@ -30,7 +30,7 @@ class Rate {
   Tensor value_;
   std::function<Tensor(Tensor)> schedule_;
 };
-/// From `value` to `end` in so many steps, along half a wave of the cosine; then `end`.
+/// end + (value − end) · (1 + cos(π step / steps)) / 2; from `steps` on `end`.
 /// Throws: Error (value) if steps is below 1.
 /// Source: optax `cosine_decay_schedule`; Loshchilov and Hutter 2017.
 [[nodiscard]] Rate cosine_rate(Param<double> value, Param<std::int64_t> steps,
@@ -41,24 +41,24 @@ class Rate {
 [[nodiscard]] Rate exponential_rate(Param<double> value, Param<double> factor,
                                     Param<std::int64_t> steps = 1,
                                     CallSite where = CallSite::here());
-/// From 0 along a line to the first value of `rate` in so many steps; from then on `rate`, whose
-/// steps are counted from there.
+/// Rises linearly from 0 to the first value of `rate` within `steps`; then `rate`, whose own steps
+/// count from there.
 /// Throws: Error (value) if steps is below 1.
 /// Source: optax `warmup_cosine_decay_schedule`.
 [[nodiscard]] Rate warm_up(Rate rate, Param<std::int64_t> steps, CallSite where = CallSite::here());
 
-/// What Sgd remembers.
+/// The state of Sgd.
 template <class T>
 struct SgdState {
   Tensor steps;  ///< i32[]
   T momentum;    ///< like the parameters; zeros without momentum
 };
-/// What Adam and AdamW remember.
+/// The state of Adam and AdamW.
 template <class T>
 struct AdamState {
   Tensor steps;  ///< i32[]
-  T mean;        ///< of gradients, like the parameters
-  T square;      ///< mean of their squares, like the parameters
+  T mean;        ///< m: running mean of gradients, like the parameters
+  T square;      ///< v: running mean of their squares, like the parameters
 };
 
 namespace detail {
@@ -120,7 +120,7 @@ struct StepCheck : FirstOf<TreesCheck<T, G>, GivenCheck<G, LiftedTree<T>>> {};
 
 }  // namespace detail
 
-/// The tree times what makes its norm, the root of the sum of all squares, at most `most`.
+/// The tree, scaled down where its global norm, √(sum of all squares), is above `most`.
 /// Shapes: a tree of floats.
 /// Throws: Error (value) unless `most` is above 0.
 /// Source: optax `clip_by_global_norm`.
@@ -137,17 +137,17 @@ template <class T>
   }
 }
 
-/// Gradient descent, with momentum if that is not 0:
-/// momentum ← momentum · m + gradient, parameters ← parameters − rate · momentum.
+/// Stochastic gradient descent: m ← momentum · m + g, p ← p − rate · m, g being the gradient and p
+/// the parameters.
 /// Source: optax `sgd`; Sutskever, Martens, Dahl and Hinton 2013 for Nesterov's momentum.
 struct Sgd {
   Rate rate = 0.01;
   Param<double> momentum = 0.0;
-  bool nesterov = false;             ///< the step looks one step of momentum ahead
-  Param<double> weight_decay = 0.0;  ///< so many times the parameters is added to the gradient
-  std::optional<Param<double>> clip_norm = std::nullopt;  ///< of the gradient, before all else
+  bool nesterov = false;                                  ///< the step is rate · (g + momentum · m)
+  Param<double> weight_decay = 0.0;                       ///< g ← g + weight_decay · p
+  std::optional<Param<double>> clip_norm = std::nullopt;  ///< g is clipped by this norm first
 
-  /// The state before the first step.
+  /// The state before the first step, for parameters.
   /// Shapes: a tree of real floats.
   template <class T>
   [[nodiscard]] auto init(const T& parameters, CallSite where = CallSite::here()) const {
@@ -163,8 +163,7 @@ struct Sgd {
                                              detail::with_leaves(own, detail::zeros_of(leaves))};
     }
   }
-  /// The parameters and the state after a step along `gradient`, a tree like the parameters.
-  /// → pair(parameters, state).
+  /// One step: pair(new parameters, new state). gradient: a tree like the parameters.
   /// Throws: Error (tree, shape) if the gradient or the state do not fit.
   template <class T, class G>
   [[nodiscard]] auto step(const T& parameters, const G& gradient,
@@ -229,17 +228,17 @@ struct AdamSteps {
 
 }  // namespace detail
 
-/// Steps of about the size of the rate, along the mean of the last gradients in units of the root
-/// of the mean of their squares; both means are divided by what they lack because they began with
-/// 0. Source: Kingma and Ba 2015; optax `adam`.
+/// Adam: m ← β₁ m + (1 − β₁) g, v ← β₂ v + (1 − β₂) g², p ← p − rate · m̂ / (√v̂ + epsilon), where
+/// m̂ = m / (1 − β₁ᵗ) and v̂ = v / (1 − β₂ᵗ) after t steps.
+/// Source: Kingma and Ba 2015; optax `adam`.
 struct Adam {
   Rate rate = 1e-3;
-  Param<double> mean_decay = 0.9;      ///< β₁: how much of the mean stays in a step
-  Param<double> square_decay = 0.999;  ///< β₂: the same of the squares
-  Param<double> epsilon = 1e-8;        ///< is added to the root
-  std::optional<Param<double>> clip_norm = std::nullopt;  ///< of the gradient, before all else
+  Param<double> mean_decay = 0.9;      ///< β₁
+  Param<double> square_decay = 0.999;  ///< β₂
+  Param<double> epsilon = 1e-8;
+  std::optional<Param<double>> clip_norm = std::nullopt;  ///< g is clipped by this norm first
 
-  /// The state before the first step.
+  /// The state before the first step, for parameters.
   /// Shapes: a tree of real floats.
   template <class T>
   [[nodiscard]] auto init(const T& parameters, CallSite where = CallSite::here()) const {
@@ -248,8 +247,7 @@ struct Adam {
     if constexpr (!Check::holds) return detail::Refused();
     else return detail::AdamSteps<Adam>::init("vt::Adam::init", parameters, where);
   }
-  /// The parameters and the state after a step along `gradient`, a tree like the parameters.
-  /// → pair(parameters, state).
+  /// One step: pair(new parameters, new state). gradient: a tree like the parameters.
   /// Throws: Error (tree, shape) if the gradient or the state do not fit.
   template <class T, class G>
   [[nodiscard]] auto step(const T& parameters, const G& gradient,
@@ -264,17 +262,17 @@ struct Adam {
   }
 };
 
-/// Adam, and in each step rate · weight_decay · parameters is taken off the parameters.
+/// Adam with decoupled weight decay: each step also subtracts rate · weight_decay · p.
 /// Source: Loshchilov and Hutter 2019; optax `adamw`.
 struct AdamW {
   Rate rate = 1e-3;
-  Param<double> mean_decay = 0.9;      ///< β₁: how much of the mean stays in a step
-  Param<double> square_decay = 0.999;  ///< β₂: the same of the squares
-  Param<double> epsilon = 1e-8;        ///< is added to the root
+  Param<double> mean_decay = 0.9;      ///< β₁
+  Param<double> square_decay = 0.999;  ///< β₂
+  Param<double> epsilon = 1e-8;
   Param<double> weight_decay = 1e-4;
-  std::optional<Param<double>> clip_norm = std::nullopt;  ///< of the gradient, before all else
+  std::optional<Param<double>> clip_norm = std::nullopt;  ///< g is clipped by this norm first
 
-  /// The state before the first step.
+  /// The state before the first step, for parameters.
   /// Shapes: a tree of real floats.
   template <class T>
   [[nodiscard]] auto init(const T& parameters, CallSite where = CallSite::here()) const {
@@ -283,8 +281,7 @@ struct AdamW {
     if constexpr (!Check::holds) return detail::Refused();
     else return detail::AdamSteps<AdamW>::init("vt::AdamW::init", parameters, where);
   }
-  /// The parameters and the state after a step along `gradient`, a tree like the parameters.
-  /// → pair(parameters, state).
+  /// One step: pair(new parameters, new state). gradient: a tree like the parameters.
   /// Throws: Error (tree, shape) if the gradient or the state do not fit.
   template <class T, class G>
   [[nodiscard]] auto step(const T& parameters, const G& gradient,

@@ -9,18 +9,18 @@
 
 namespace vt {
 
-/// Why a solver stopped. Those before max_iterations say that it converged.
+/// Why a solver stopped. Those above max_iterations mean that it converged.
 enum class StopReason : std::int32_t {
-  tolerance,       ///< what has to be small is: a residual, an interval, a change
-  ftol,            ///< the value no longer falls by more than ftol
-  xtol,            ///< x no longer moves by more than xtol
-  gtol,            ///< the gradient is at most gtol
-  end,             ///< the end of the time
-  event,           ///< the event that ends the integration
+  tolerance,       ///< the residual, the interval or the change is within the tolerance
+  ftol,            ///< the value no longer falls by more than ftol allows
+  xtol,            ///< x no longer moves by more than xtol allows
+  gtol,            ///< the gradient is within gtol
+  end,             ///< odeint reached t1
+  event,           ///< odeint reached the event that ends the integration
   max_iterations,  ///< as many iterations as are allowed
-  small_step,      ///< no step that is large enough to change x is good enough
-  not_finite,      ///< the function is not finite where it started
-  singular,        ///< a matrix that it has to divide by is singular
+  small_step,      ///< even the smallest step was rejected
+  not_finite,      ///< the function is not finite at the start
+  singular,        ///< a matrix is singular, or numbers became infinite or NaN on the way
   no_bracket,      ///< the function has the same sign at both ends
 };
 /// Its name as it stands in the enum: "ftol".
@@ -41,14 +41,14 @@ enum class StopReason : std::int32_t {
   return "unknown";
 }
 
-/// What solvers give. All but x and value are numbers without derivatives. Under vmap each lane has
-/// its own.
+/// The result of a solver. Only x and value have derivatives. Under vmap each lane has its own of
+/// everything.
 template <class X>
 struct Solution {
-  X x;                 ///< the solution; where it did not converge, the best x that was found
-  Tensor value;        ///< of what is minimised, or the length of the residual: float[]
-  Tensor iterations;   ///< i64[]
-  Tensor evaluations;  ///< calls of the function: i64[]
+  X x;                 ///< the solution; if it did not converge, the best x that was found
+  Tensor value;        ///< the minimised value, or the norm of the residual: float[]
+  Tensor iterations;   ///< what counts as one, the solver says: i64[]
+  Tensor evaluations;  ///< of the function: i64[]
   Tensor converged;    ///< bool[]
   Tensor reason;       ///< number of the StopReason: i32[]
 };
@@ -57,7 +57,8 @@ struct Solution {
 struct WithReport {
   constexpr explicit WithReport(int) {}
 };
-/// Behind the arguments of a solver that gives x alone: it gives a Solution.
+/// As an argument of cg, bicgstab, newton or fixed_point, in front of the options: they give a
+/// Solution, not x alone.
 inline constexpr WithReport with_report{0};
 
 namespace detail {

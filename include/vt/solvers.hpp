@@ -8,7 +8,7 @@
 
 namespace vt {
 
-/// Options of cg, bicgstab, newton and fixed_point.
+/// Options of cg, bicgstab, newton and fixed_point, each of which says what they mean for it.
 struct IterationOptions {
   double tolerance = 0;             ///< 0: 1e-10 in f64, 1e-5 in f32
   std::int64_t max_iterations = 0;  ///< 0: a number that suits the method
@@ -151,14 +151,15 @@ struct SolveCheck : decltype(check_solve<F, T>()) {};
 
 }  // namespace detail
 
-/// x with matvec(x) = b, found by `solve(matvec, b)`, which is your own function and may do that in
-/// any way: derivatives, of any order and in both modes, come from the equation. Reverse mode
-/// solves the transposed system by `transpose_solve(vecmat, b)`, where vecmat multiplies by the
-/// transposed matrix. b: a tree; matvec, a linear function of such trees, may capture Tensors, and
-/// the solution is differentiable by them. Throws: Error if the trees or shapes differ, or if
-/// matvec is found not to be linear: its derivative depends on its argument, or a number is added.
-/// A captured Tensor that is added is not found: it may be zero. Source: JAX
-/// `lax.custom_linear_solve`.
+/// x with matvec(x) = b, found by `solve(matvec, b)`, your own function. Derivatives do not go
+/// through solve: they come from the equation, in both modes and to any order, with respect to b
+/// and what matvec captures. Reverse mode solves the transposed system by `transpose_solve(vecmat,
+/// b)`, where vecmat multiplies by the transposed matrix. b: a tree; matvec: a linear function of
+/// such trees.
+/// Throws: Error if the trees or shapes differ, or if matvec is found not to be linear: its
+/// derivative depends on its argument, or a number is added. A captured Tensor that is added is not
+/// found: it may be zero.
+/// Source: JAX `lax.custom_linear_solve`.
 template <class MatVec, class T, class Solve, class TransposeSolve>
 [[nodiscard]] auto linear_solve(MatVec matvec, const T& b, Solve solve,
                                 TransposeSolve transpose_solve, CallSite where = CallSite::here()) {
@@ -202,9 +203,9 @@ template <class MatVec, class T, class Solve>
 }
 
 /// x with matvec(x) = b by conjugate gradients, from x = 0, for a symmetric (Hermitian) positive
-/// definite matrix. Ends when the residual is at most `tolerance` times as long as b, or after
-/// max_iterations (10 times the number of unknowns). b: a tree of floats; the derivatives and
-/// refusals are linear_solve's. Under vmap each lane ends on its own.
+/// definite matrix. Stops when ‖b − matvec(x)‖ ≤ tolerance · ‖b‖, or after max_iterations (10 times
+/// the number of unknowns). b: a tree of floats. Derivatives and Errors are those of linear_solve.
+/// Under vmap each lane ends on its own.
 /// Source: Hestenes and Stiefel 1952; JAX `scipy.sparse.linalg.cg`.
 template <class MatVec, class T>
 [[nodiscard]] auto cg(MatVec matvec, const T& b, IterationOptions options = {},
@@ -219,8 +220,8 @@ template <class MatVec, class T>
                                          detail::Transposed::conjugate, call.name, call.where);
       });
 }
-/// The same with a preconditioner, a function that comes near to the inverse of matvec and is
-/// symmetric and positive definite too.
+/// The same with a preconditioner: a function that approximates the inverse of matvec, symmetric
+/// and positive definite too.
 template <class MatVec, class T, class Preconditioner>
   requires(!std::is_same_v<Preconditioner, IterationOptions> &&
            !std::is_same_v<Preconditioner, WithReport>)
@@ -238,9 +239,8 @@ template <class MatVec, class T, class Preconditioner>
             detail::Transposed::conjugate, call.name, call.where);
       });
 }
-/// The same with a report: value is the length of the residual as the method carries it along,
-/// evaluations count products with the matrix. reason: not_finite if b is not, singular if numbers
-/// stop to be finite on the way.
+/// The same with a report. `value` is the norm of the residual, as the method updates it;
+/// `evaluations` are products with the matrix. `reason` is not_finite if b is not finite.
 template <class MatVec, class T>
 [[nodiscard]] auto cg(MatVec matvec, const T& b, WithReport, IterationOptions options = {},
                       CallSite where = CallSite::here()) {
@@ -270,10 +270,9 @@ template <class MatVec, class T, class Preconditioner>
             {}, detail::Transposed::conjugate, call.name, call.where);
       });
 }
-/// The same for any regular matrix, by stabilized biconjugate gradients.
-/// It breaks down where a residual is orthogonal to what the matrix makes of it, as with the zero
-/// block of a saddle point: then x stays as it is until the last iteration. Such systems want
-/// linear_solve with a solver of your own.
+/// The same for any regular matrix, by stabilized biconjugate gradients. It breaks down where a
+/// residual r is orthogonal to matvec(r), as with the zero block of a saddle point: then x stays as
+/// it is until the last iteration. Use linear_solve with a solver of your own for such systems.
 /// Source: van der Vorst 1992; JAX `scipy.sparse.linalg.bicgstab`.
 template <class MatVec, class T>
 [[nodiscard]] auto bicgstab(MatVec matvec, const T& b, IterationOptions options = {},
@@ -289,7 +288,7 @@ template <class MatVec, class T>
                                          call.where);
       });
 }
-/// The same with a report, as cg's.
+/// The same with a report, as cg.
 template <class MatVec, class T>
 [[nodiscard]] auto bicgstab(MatVec matvec, const T& b, WithReport, IterationOptions options = {},
                             CallSite where = CallSite::here()) {
@@ -305,10 +304,11 @@ template <class MatVec, class T>
       });
 }
 
-/// x with f(x) = 0, found by `solve(f, guess)`, which is your own function and may do that in any
-/// way. x is differentiable by what f captures, by the implicit function theorem,
-/// ∂x = −(∂f/∂x)⁻¹ ∂f; by the guess it is constant. The matrix ∂f/∂x is built whole, column by
-/// column. guess: a tree of floats; f gives such a tree. Source: JAX `lax.custom_root`.
+/// x with f(x) = 0, found by `solve(f, guess)`, your own function. Derivatives do not go through
+/// solve: they come from the implicit function theorem, ∂x = −(∂f/∂x)⁻¹ ∂f, with respect to what f
+/// captures; with respect to the guess x is constant. The [n, n] matrix ∂f/∂x is built for that.
+/// guess: a tree of floats; f gives such a tree.
+/// Source: JAX `lax.custom_root`.
 template <class F, class T, class Solve>
 [[nodiscard]] auto root(F f, const T& guess, Solve solve, CallSite where = CallSite::here()) {
   using Check = detail::FirstOf<detail::TreesCheck<T>, detail::EquationCheck<F, T>,
@@ -322,8 +322,8 @@ template <class F, class T, class Solve>
                                  call.where);
       });
 }
-/// The same without building the matrix: tangent_solve(product, b) solves ∂f/∂x · v = b, given the
-/// function product(v) = ∂f/∂x · v. It must be linear in b.
+/// The same without that matrix: tangent_solve(product, b) gives v with product(v) = b, where
+/// product(v) = ∂f/∂x · v. It must be linear in b.
 template <class F, class T, class Solve, class TangentSolve>
   requires(!std::is_same_v<TangentSolve, CallSite>)
 [[nodiscard]] auto root(F f, const T& guess, Solve solve, TangentSolve tangent_solve,
@@ -340,9 +340,10 @@ template <class F, class T, class Solve, class TangentSolve>
                                  call.where);
       });
 }
-/// x with f(x) = 0 by Newton's method, until no element of f(x) is greater than `tolerance` in
-/// magnitude, or after max_iterations (50). Each iteration solves with the whole Jacobian. Where it
-/// does not converge, the last x; NaN once the Jacobian is singular. Differentiable as root.
+/// x with f(x) = 0 by Newton's method with whole steps (no line search). Stops when no element of
+/// f(x) is greater than `tolerance` in magnitude, or after max_iterations (50). Each iteration
+/// solves with the whole Jacobian. Gives the last x where it does not converge, and NaN once the
+/// Jacobian is singular. Derivatives as root.
 template <class F, class T>
 [[nodiscard]] auto newton(F f, const T& guess, IterationOptions options = {},
                           CallSite where = CallSite::here()) {
@@ -358,8 +359,7 @@ template <class F, class T>
             start.size());
       });
 }
-/// The same with a report: value is the length of f(x). reason: not_finite if f(guess) is not,
-/// singular if numbers stop to be finite on the way.
+/// The same with a report. `value` is ‖f(x)‖. `reason` is not_finite if f(guess) is not finite.
 template <class F, class T>
 [[nodiscard]] auto newton(F f, const T& guess, WithReport, IterationOptions options = {},
                           CallSite where = CallSite::here()) {
@@ -375,8 +375,8 @@ template <class F, class T>
             start.size());
       });
 }
-/// x with f(x) = x, by x ← f(x) until no element changes by more than `tolerance`, or
-/// max_iterations times (1000). Differentiable as root.
+/// x with f(x) = x, by x ← f(x). Stops when no element changes by more than `tolerance`, or after
+/// max_iterations (1000). Derivatives as root.
 template <class F, class T>
 [[nodiscard]] auto fixed_point(F f, const T& guess, IterationOptions options = {},
                                CallSite where = CallSite::here()) {
@@ -392,8 +392,7 @@ template <class F, class T>
             start.size());
       });
 }
-/// The same with a report: value is the length of f(x) − x. reason: not_finite if f(guess) is not,
-/// singular if numbers stop to be finite on the way.
+/// The same with a report. `value` is ‖f(x) − x‖. `reason` is not_finite if f(guess) is not finite.
 template <class F, class T>
 [[nodiscard]] auto fixed_point(F f, const T& guess, WithReport, IterationOptions options = {},
                                CallSite where = CallSite::here()) {

@@ -8,7 +8,7 @@
 namespace solvers {
 namespace {
 
-// --- peaks, as in examples/peaks.cpp -------------------------------------------------------------
+// --- peaks, as in examples/solvers/peaks.cpp -----------------------------------------------------
 
 struct Peak {
   Tensor height, x, y, width, background;

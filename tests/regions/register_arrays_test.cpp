@@ -16,6 +16,7 @@ using Tensors = std::vector<Tensor>;
 using In = std::span<const Tensor>;
 
 constexpr int n = 7, m = 45;  // more than registers take, and no number of vectors
+constexpr int many = 301;     // more than one loop takes by scalars
 
 struct Nested {
   std::string name;
@@ -114,7 +115,7 @@ std::vector<Nested> nested() {
             std::tuple(a[0], a[1], vt::full({}, 0.0, vt::f64)));
         return {x, y, s};
       },
-      {floats(vt::f64, m, 7), floats(vt::f64, m, 8)}, false);
+      {floats(vt::f64, many, 7), floats(vt::f64, many, 8)}, false);
 
   add("a short row, which is read back",
       [](In a) -> Tensors {
@@ -187,6 +188,34 @@ std::vector<Nested> nested() {
                     .second};
       },
       {floats(vt::f64, n, 14), floats(vt::f64, m, 15)});
+
+  // Values of 36 elements: more than registers take, but few instructions for the steps they save.
+  add("a Kalman filter of 6 states",
+      [](In a) -> Tensors {
+        const Tensor turn = vt::eye(6, vt::f64) * 0.9 + 0.01;
+        const auto step = [&](std::pair<Tensor, Tensor> state, Tensor seen) {
+          const Tensor x = vt::matmul(turn, state.first);
+          const Tensor p = vt::matmul(vt::matmul(turn, state.second), vt::transpose(turn)) +
+                           0.1 * vt::eye(6, vt::f64);
+          const Tensor gain = p[0] / (p[0][0] + 1.0);
+          const Tensor next = x + gain * (seen - x[0]);
+          const Tensor rest = p - vt::expand_dims(gain, 1) * p[0];
+          return std::pair(std::pair(next, rest), next);
+        };
+        return {vt::scan(step, std::pair(a[1], vt::eye(6, vt::f64)), a[0]).second};
+      },
+      {floats(vt::f64, 50, 18), floats(vt::f64, 6, 19)});
+
+  add(
+      "a few long equations: a program",
+      [](In a) -> Tensors {
+        const auto step = [](Tensor row, Tensor x) {
+          const Tensor next = vt::exp(-row * row) + x * vt::sum(row);
+          return std::pair(vt::tanh(next), next[0]);
+        };
+        return {vt::scan(step, a[1], a[0]).second};
+      },
+      {floats(vt::f64, n, 20), floats(vt::f64, 90, 21)}, false);
 
   add(
       "mostly arrays: a program",

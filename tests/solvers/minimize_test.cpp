@@ -310,24 +310,6 @@ TEST(Minimize, ALaneDoesNotDependOnTheOthers) {
   }
 }
 
-// In compiled loops a lane that ends gives its place to another.
-TEST(Minimize, NoLaneWaitsForAnother) {
-  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "nothing is compiled";
-  const Tensor starts = 2.0 * vt::random::normal(vt::random::key(1), {4000, 2}, vt::f64);
-  const auto solve =
-      vt::jit(vt::vmap([](Tensor start) { return vt::minimize(rosenbrock, start).evaluations; }));
-  (void)vt::sum(solve(starts)).item<std::int64_t>();
-  vt::reset_lane_stats();
-  const Tensor evaluations = solve(starts);
-  const auto needed = static_cast<double>(count(vt::sum(evaluations)));
-  double lanes = 0, places = 0;
-  for (const vt::LaneBlock& b : vt::lane_stats().blocks)
-    lanes += static_cast<double>(b.lanes), places += static_cast<double>(b.places);
-  if (places == 0) GTEST_SKIP() << "nothing is compiled here";
-  EXPECT_EQ(lanes, needed);
-  EXPECT_LE(places, 1.1 * needed);
-}
-
 // --- derivatives ---------------------------------------------------------------------------------
 
 /// Both modes against differences of f itself, of second order too.

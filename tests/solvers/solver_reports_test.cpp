@@ -120,6 +120,92 @@ TEST(SolverReports, LanesAreTheLoop) {
   }
 }
 
+// A lane that has ended gives its place to another: of all solvers, the iterations that there was
+// room for are those that lanes needed, and a tenth. Where an iteration is a few operations,
+// changing lanes costs more than some iterations in vain.
+TEST(SolverReports, NoLaneWaitsForAnother) {
+  if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "nothing is compiled";
+  const auto rosenbrock = [](Tensor x) {
+    const std::int64_t n = x.size();
+    const Tensor a = x[vt::slice(0, n - 1)], b = x[vt::slice(1, n)];
+    return vt::sum(100.0 * vt::square(b - a * a) + vt::square(1.0 - a));
+  };
+  const auto minimise = [&](vt::MinimizeMethod method) {
+    return [=](Tensor x) { return vt::minimize(rosenbrock, x, {.method = method}).evaluations; };
+  };
+  const auto fit = [](Tensor x) {
+    const Tensor t = vt::linspace(0.0, 3.0, 20), y = (1.0 + 0.5 * x[0]) * vt::exp(-1.5 * t);
+    const auto residuals = [=](Tensor p) {
+      return vt::exp(-p[0] * t) * p[1] - y - 0.1 * vt::sin(3.0 * x[1] * t);
+    };
+    return vt::least_squares(residuals, vt::tensor({1.0, 1.0})).iterations;
+  };
+  const auto integrate = [](vt::OdeMethod method) {
+    return [=](Tensor x) {
+      const auto slope = [=](Tensor, Tensor y) {
+        return vt::stack({y[1], (1.0 - y[0] * y[0]) * y[1] * (2.0 + x[1]) - y[0]});
+      };
+      const auto s = vt::odeint(slope, x, {.method = method, .t1 = 3.0 + 2.0 * vt::tanh(x[0])});
+      return s.iterations + s.rejected;
+    };
+  };
+  const auto above = [](Tensor x) {
+    return [=](Tensor u) { return u * u * u + vt::exp(u) - x[0]; };
+  };
+  const auto valley = [](Tensor x) {
+    return [=](Tensor u) { return vt::square(u - x[0]) + vt::cos(u); };
+  };
+  const auto root = [](Tensor x) {
+    const auto f = [=](Tensor u) { return u * u * u + u - 10.0 * x[0]; };
+    return vt::newton(f, 0.0, vt::with_report).iterations;
+  };
+  const auto fixed = [](Tensor x) {
+    const auto f = [=](Tensor u) { return vt::tanh(x[0]) * vt::cos(u); };
+    return vt::fixed_point(f, 0.0, vt::with_report).iterations;
+  };
+  const auto linear = [](Tensor x) {
+    const Tensor a =
+        vt::eye(6, vt::f64) + vt::matmul(vt::expand_dims(x, 1), vt::expand_dims(vt::sin(x), 0));
+    const auto product = [=](Tensor v) { return vt::matmul(a, v) + 0.1 * v * vt::abs(x); };
+    return vt::bicgstab(product, x + 1.0, vt::with_report).iterations;
+  };
+  struct Case {
+    const char* name;
+    std::int64_t n;
+    double spread;
+    std::function<Tensor(Tensor)> iterations;
+    double most = 1.1;
+  };
+  const Case cases[] = {
+      {"L-BFGS", 2, 2.0, minimise(vt::MinimizeMethod::l_bfgs)},
+      {"L-BFGS, pairs of 144 elements", 12, 0.5, minimise(vt::MinimizeMethod::l_bfgs)},
+      {"Newton in a trust region", 3, 2.0, minimise(vt::MinimizeMethod::newton)},
+      {"least_squares", 2, 0.5, fit},
+      {"tsit5", 2, 0.5, integrate(vt::OdeMethod::tsit5)},
+      {"rodas5p", 2, 0.5, integrate(vt::OdeMethod::rodas5p)},
+      {"bicgstab", 6, 1.0, linear, 1.3},
+      {"brentq", 1, 1.0, [=](Tensor x) { return vt::brentq(above(x), -20.0, 20.0).evaluations; }},
+      {"bisect", 1, 1.0, [=](Tensor x) { return vt::bisect(above(x), -20.0, 20.0).evaluations; }},
+      {"brent", 1, 1.0, [=](Tensor x) { return vt::brent(valley(x), -5.0, 5.0).evaluations; }},
+      {"golden", 1, 1.0, [=](Tensor x) { return vt::golden(valley(x), -5.0, 5.0).evaluations; }},
+      {"newton", 1, 1.0, root, 1.3},
+      {"fixed_point", 1, 1.0, fixed, 1.3},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Tensor x = c.spread * vt::random::normal(vt::random::key(1), {10'000, c.n}, vt::f64);
+    const auto solve = vt::jit(vt::vmap(c.iterations));
+    (void)vt::sum(solve(x)).item<std::int64_t>();
+    vt::reset_lane_stats();
+    const auto needed = static_cast<double>(count(vt::sum(solve(x))));
+    double lanes = 0, places = 0;
+    for (const vt::LaneBlock& b : vt::lane_stats().blocks)
+      lanes += static_cast<double>(b.lanes), places += static_cast<double>(b.places);
+    EXPECT_GE(lanes, 0.9 * needed) << "not counted";
+    EXPECT_LE(places, c.most * std::max(needed, lanes));
+  }
+}
+
 TEST(SolverReports, WrongUses) {
   expect_error([] { (void)vt::cg([](Tensor v) { return v + 1.0; }, right, vt::with_report); },
                ErrorKind::transform, {"vt::cg: matvec must be linear", "solver_reports_test.cpp"});

@@ -3,6 +3,7 @@
 #include "register_kernel.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -525,6 +526,19 @@ double most_iterations(const GraphBody& g) {
   return most;
 }
 
+/// About the steps of a program of these equations: matrix products and decompositions are steps of
+/// their own, others are fused.
+double steps_of(const GraphBody& g) {
+  constexpr double equations_of_a_step = 16;
+  double steps = 0;
+  for (const Equation& e : g.equations) {
+    const bool alone = e.op == Op::dot_general || family_of(e.op) == Family::linalg;
+    steps += alone ? 1 : 1 / equations_of_a_step;
+    for (const GraphRef& body : bodies_of(e.params)) steps += steps_of(*body);
+  }
+  return steps;
+}
+
 /// The equation without its lanes: a lane knows nothing of the others.
 ParamsRef of_one_lane(const Equation& e) {
   const auto without_lanes = [](auto p) {
@@ -678,15 +692,23 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
     form.most_in_registers = register_kernels::most_iterations(form.lane) > 1
                                  ? limits.moved
                                  : limits.moved_without_loops;
-  form.most_in_registers = register_kernels::below_summed_rows(form.lane, form.most_in_registers);
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
   const auto fits = [&](std::int64_t of_a_lane) {
+    form.most_in_registers = register_kernels::below_summed_rows(form.lane, form.most_in_registers);
     limits.of_a_lane = of_a_lane;
     return fits_registers(form, frame, limits);
   };
-  if (!fits(form ? limits.computed(form.count) : form.most_in_registers) &&
-      !(form && keeps_zeros(form.lane) && fits(limits.sparse(form.count))))
+  if (fits(form ? limits.computed(form.count) : form.most_in_registers)) return form;
+  if (form && keeps_zeros(form.lane) && fits(limits.sparse(form.count))) return form;
+  // One loop by scalars: its instructions against what the steps of a program take besides theirs.
+  const bool loop = e.op == Op::while_ || e.op == Op::scan;
+  if (form || !loop || !form.functions.empty() ||
+      register_kernels::picks_elements(form.lane, form.most_in_registers))
     return std::nullopt;
+  form.most_in_registers = limits.moved;
+  limits.instructions = static_cast<std::int64_t>(register_kernels::steps_of(form.lane) *
+                                                  static_cast<double>(limits.operations_of_a_step));
+  if (!fits(limits.moved)) return std::nullopt;
   return form;
 }
 
@@ -716,7 +738,8 @@ bool fits_registers(const LaneForm& form, std::int64_t frame, const RegisterLimi
   return register_kernels::FitCheck(form, frame, limits).run();
 }
 std::int64_t register_cost(const LaneForm& form) {
-  const RegisterLimits any;
+  RegisterLimits any;
+  any.of_a_lane = std::numeric_limits<std::int64_t>::max();
   register_kernels::FitCheck check(form, most_in_frame, any);
   check.run();
   return check.cost();

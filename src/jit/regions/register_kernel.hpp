@@ -38,6 +38,9 @@ struct RegisterLimits {
   /// Instructions, about, each for a vector of lanes; more would take long to compile and spill
   /// what they keep.
   std::int64_t instructions = 16000;
+  /// A step of a program takes as long as so many operations on scalars, about: it is found, called
+  /// and goes through memory. 0: functions of scalars take no more than registers hold.
+  std::int64_t operations_of_a_step = 300;
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of
   /// a millisecond each to compile.
   std::int64_t instructions_of_many = 60000, many_lanes = 256;

@@ -17,9 +17,6 @@ namespace vt::detail {
 
 namespace single_regions {
 
-/// What the emitter has once for each element. A step takes as long as so many of them, about: it
-/// is found, called and goes through memory.
-constexpr std::int64_t operations_of_a_step = 300;
 /// Longer functions take more than their share to compile.
 constexpr std::int64_t most_operations = 8000;
 /// Of derivatives, which are worth it; of sparse ones: a region's, and all.
@@ -125,11 +122,11 @@ class SingleRegions {
       if (!inside_[i] && family_of(graph_.equations[i].op) != Family::leaf) return false;
     return true;
   }
-  static bool saves_steps(const Vec<Piece>& formed, std::size_t before, std::size_t after) {
+  bool saves_steps(const Vec<Piece>& formed, std::size_t before, std::size_t after) const {
     std::int64_t operations = 0;
     for (const Piece& p : formed) operations += p.operations;
     return after < before &&
-           operations <= operations_of_a_step * static_cast<std::int64_t>(before - after);
+           operations <= limits_.operations_of_a_step * static_cast<std::int64_t>(before - after);
   }
 
   void find_members(bool without_copies = true) {

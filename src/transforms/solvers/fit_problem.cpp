@@ -226,9 +226,10 @@ Problem::LossAt Problem::loss_of(const Tensor& r) const {
   }
   return {z, z, one, vt::zeros_like(z)};
 }
-Tensor Problem::multiplier(const LossAt& loss) const {
-  const Tensor least = number(step_at(dtype, 1));  // where the loss curves down
-  return vt::sqrt(vt::maximum(loss.first + 2.0 * loss.second * loss.z, least));
+Tensor Problem::multiplier(const LossAt& loss, double least) const {
+  // Where the loss curves down: no less than this.
+  const Tensor row = vt::maximum(least * loss.first, number(step_at(dtype, 1)));
+  return vt::sqrt(vt::maximum(loss.first + 2.0 * loss.second * loss.z, row));
 }
 
 Tensor Problem::value(const Tensor& r) const {
@@ -263,13 +264,13 @@ Tensor Problem::slope(std::span<const Tensor> point,
   try {
     by_all = value_and_grad_flat(f, by_one({&at, 1}, call)).gradients[0];
   } catch (const Error&) {  // what has no reverse mode has a Jacobian by forward mode
-    const Linearized all = linearized(point);
+    const Linearized all = linearized(point, least_row);
     return vt::matmul(weights(all), all.jacobian);
   }
   return free ? vt::where(*free, by_all, number(0)) : by_all;
 }
 
-Linearized Problem::linearized(std::span<const Tensor> point) const {
+Linearized Problem::linearized(std::span<const Tensor> point, double least) const {
   const Tensor at = moved_by_user() ? zeros() : point[0];
   const JacobianFlat both =
       jacobian_flat(from(point), by_one({&at, 1}, call),
@@ -279,7 +280,7 @@ Linearized Problem::linearized(std::span<const Tensor> point) const {
   out.value = value(out.residuals);
   if (options.loss == Loss::linear) return out;
   const LossAt loss = loss_of(out.residuals);
-  const Tensor row = multiplier(loss);
+  const Tensor row = multiplier(loss, least);
   out.residuals = out.residuals * loss.first / row;
   out.jacobian = out.jacobian * vt::expand_dims(row, Axes{1});
   return out;
@@ -296,7 +297,7 @@ Tensor Problem::curvature(std::span<const Tensor> point, const Tensor& step) con
   const Tensor second = jvp_flat(speed, by_one({&start, 1}, call), {&one, 1}).tangents[0];
   // Each row of J is multiplied as in linearized(), and so is that of the second derivative.
   const Tensor row =
-      options.loss == Loss::linear ? number(1) : multiplier(loss_of(residuals(point)));
+      options.loss == Loss::linear ? number(1) : multiplier(loss_of(residuals(point)), least_row);
   return slope(
       point, [&](const Tensor& r) { return vt::sum(r * (row * row * second)); },
       [&](const Linearized&) { return row * second; });

@@ -12,6 +12,10 @@
 
 namespace vt::detail::fitting {
 
+/// In a step each row of J counts at least so many times what ρ′ says. Else residuals far out,
+/// where a loss hardly curves, would say nothing of how long the step should be.
+inline constexpr double least_row = 0.25;
+
 /// Residuals and their Jacobian, each row multiplied by what the loss makes of it: half the sum of
 /// squares has the gradient of the value, and JᵀJ is near to its second derivative.
 struct Linearized {
@@ -47,7 +51,8 @@ class Problem {
   Tensor value(const Tensor& residuals) const;
   /// The gradient of the value: [n], 0 for what is fixed.
   Tensor gradient(std::span<const Tensor> point) const;
-  Linearized linearized(std::span<const Tensor> point) const;
+  /// `least`: see least_row; 0 for the second derivative as it is.
+  Linearized linearized(std::span<const Tensor> point, double least) const;
   /// Jᵀ times the second derivative of the residuals along a step: [n].
   Tensor curvature(std::span<const Tensor> point, const Tensor& step) const;
   /// Where a bound holds a parameter against its gradient: bool[n].
@@ -68,7 +73,7 @@ class Problem {
   Tensor slope(std::span<const Tensor> point, FunctionRef<Tensor(const Tensor& residuals)> of,
                FunctionRef<Tensor(const Linearized&)> weights) const;
   /// By which a row of the Jacobian is multiplied.
-  Tensor multiplier(const LossAt&) const;
+  Tensor multiplier(const LossAt&, double least) const;
   Tensor per_parameter(const PerParameter&, DType, const char* name) const;
   void check_bounds(const FitCall&) const;
 

@@ -115,7 +115,7 @@ FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<con
   FitFlat out = result_of(p, f);
 
   // (JᵀJ)⁻¹ = R⁻¹ R⁻ᵀ of J with columns of length 1.
-  const Linearized at = p.linearized(f.point);
+  const Linearized at = p.linearized(f.point, 0);
   const Tensor one = vt::eye(p.n, p.dtype);
   Tensor lengths = vt::sqrt(vt::sum(at.jacobian * at.jacobian, 0));
   Tensor parameters = p.number(static_cast<double>(p.n)), jacobian = at.jacobian;

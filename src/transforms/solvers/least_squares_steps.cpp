@@ -213,7 +213,7 @@ class Steps {
   State judged(const State& now) const {
     State s = now;
     const Tensor first = now.runs == 0;
-    const Linearized at = p.linearized(now.trial);
+    const Linearized at = p.linearized(now.trial, least_row);
     const System system = system_of(p, at.jacobian, at.residuals);
     const Tensor finite = vt::isfinite(at.value) & vt::all(vt::isfinite(system.matrix)) &
                           vt::all(vt::isfinite(system.right));
@@ -243,6 +243,7 @@ class Steps {
     damp(s, now, ratio, accepted, moved);
 
     end(s, first & !accepted, StopReason::not_finite);
+    end(s, accepted & (at.value == 0.0), StopReason::gtol);  // nothing is less
     if (tolerance.g > 0) {
       Tensor small =
           vt::abs(gradient) <= tolerance.g * vt::sqrt(squares) * vt::sqrt(2.0 * at.value);

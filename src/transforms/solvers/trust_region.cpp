@@ -98,6 +98,18 @@ class RegionSteps {
 
   /// The step that makes g·p + ½ p·H p least for |p| ≤ radius, and what it gains.
   void propose(Region& s) const {
+    // Near a minimum that is mostly a whole step, for which a Cholesky factor is enough.
+    const Tensor whole =
+        -vt::linalg::cho_solve({vt::linalg::cholesky(s.hessian), true}, s.gradient);
+    const Tensor inside = vt::all(vt::isfinite(whole)) & (dot(whole, whole) <= s.radius * s.radius);
+    const std::vector<Tensor> best = cond_flat(
+        inside, [&](auto) { return std::vector<Tensor>{whole, -0.5 * dot(s.gradient, whole)}; },
+        [&](auto) { return bounded(s); }, {}, f_.call);
+    s.step = best[0];
+    s.gain = best[1];
+  }
+  /// The same by the eigenvalues: where there are negative ones, or the whole step is too long.
+  std::vector<Tensor> bounded(const Region& s) const {
     const vt::linalg::EighResult eigen = vt::linalg::eigh(s.hessian);
     const Tensor& values = eigen.eigenvalues;
     const Tensor slopes = vt::matmul(s.gradient, eigen.eigenvectors);
@@ -109,8 +121,6 @@ class RegionSteps {
       return vt::where(some, -slopes / vt::where(some, sum, f_.number(1)), f_.number(0));
     };
     const auto length = [](const Tensor& v) { return vt::sqrt(dot(v, v)); };
-    const Tensor whole = step_by(f_.number(0));
-    const Tensor inside = (lowest > least) & (length(whole) <= radius);
     // The damping with which the step is as long as the radius.
     const Tensor low = vt::maximum(-lowest, f_.number(0)),
                  high = vt::maximum(low, length(slopes) / radius - lowest);
@@ -130,16 +140,15 @@ class RegionSteps {
                                      vt::where(fits, newton, 0.5 * below_it + 0.5 * above_it)};
         },
         span, f_.call);
-    Tensor bounded = step_by(span[2]);
+    Tensor step = step_by(span[2]);
     // Where the gradient has nothing along the lowest curvature, the rest of the way goes there.
-    const Tensor left = vt::maximum(radius * radius - dot(bounded, bounded), f_.number(0));
+    const Tensor left = vt::maximum(radius * radius - dot(step, step), f_.number(0));
     const Tensor hard = (lowest <= least) & (left > 0.1 * radius * radius);
     const Tensor side = vt::where(slopes > 0.0, f_.number(-1), f_.number(1));
     const Tensor at_lowest = grad_build::index_along(i32, Shape{f_.n}, 0) == 0;
-    bounded = vt::where(hard & at_lowest, bounded + side * vt::sqrt(left), bounded);
-    const Tensor step = vt::where(inside, whole, bounded);
-    s.gain = -dot(slopes, step) - 0.5 * dot(values * step, step);
-    s.step = vt::matmul(eigen.eigenvectors, step);
+    step = vt::where(hard & at_lowest, step + side * vt::sqrt(left), step);
+    return {vt::matmul(eigen.eigenvectors, step),
+            -dot(slopes, step) - 0.5 * dot(values * step, step)};
   }
 };
 

@@ -11,6 +11,7 @@
 #include "../../../trace/base/environment.hpp"
 #include "../../../trace/base/stack.hpp"
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/lane_work.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../../trace/ir/recursive_function.hpp"
 #include "../../../trace/ir/sub_graph.hpp"
@@ -48,6 +49,17 @@ ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool regio
   }
   carries_ = carries_of(e);
   form_ = in_register_form();
+  if (form_ ? form_->side_by_side() &&
+                  has_equation(alone_, [](const Equation& x) { return x.op == Op::while_; })
+            : e.op == Op::while_ && lanes_.count > 1) {
+    LaneBlock loop;
+    loop.operations = "while";
+    loop.where = e.where;
+    loop.queue = false;
+    loop.operations_of_lane = form_ ? static_cast<double>(register_cost(*form_))
+                                    : LaneWork().of(graph(), e) / static_cast<double>(lanes_.count);
+    counters_ = lane_counters({loop});
+  }
   if (!form_) return;
   form_->known = known_integers(graph(), plan.fusion.maker, e);
   lanes_first_ = (form_->count >= 0 || region) && form_->functions.empty() &&
@@ -55,15 +67,6 @@ ControlStep::ControlStep(const ProgramPlan& plan, std::size_t number, bool regio
   for (std::size_t i = 0; i < carries_; ++i)
     if (!form_->in_registers(form_->lane.aval(form_->lane.equations[0].inputs[i])))
       in_place_.push_back(i);
-  if (form_->side_by_side() &&
-      has_equation(alone_, [](const Equation& x) { return x.op == Op::while_; })) {
-    LaneBlock loop;
-    loop.operations = "while";
-    loop.where = e.where;
-    loop.queue = false;
-    loop.operations_of_lane = static_cast<double>(register_cost(*form_));
-    counters_ = lane_counters({loop});
-  }
   if (!kernel_of_rows() || (lane_count() >= 0 && plan.most_rows == 0)) return;
   const Vec<int> reads = reads_of(graph());
   only_code_ = all_of(e.outputs, [&](Var v) { return reads[v] > 0; });

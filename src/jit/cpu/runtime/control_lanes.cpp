@@ -23,6 +23,8 @@ constexpr std::int64_t least_places = 8;
 // Lanes that one place runs, one after the other: few places are empty then while the last lanes of
 // a queue run.
 constexpr std::int64_t lanes_of_place = 4;
+// So many groups at once where there is one queue only: the threads share each step of them.
+constexpr std::int64_t groups_of_threads = 4;
 
 /// Groups of lanes come in few sizes, so that few programs are compiled: powers of two, or all
 /// lanes.
@@ -109,11 +111,11 @@ ControlStep::LaneQueues ControlStep::lane_queues() const {
                                  static_cast<std::uint64_t>((work_of_group + work - 1) / work))));
   q.places = std::min(
       wanted, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(lanes / 2))));
-  // Less work than threads are woken for, or bodies with loops and callbacks, which are not run on
-  // several threads at once.
-  if (lanes * work < work_of_group || !program(0, q.places).plain() ||
-      !program(1, q.places).plain())
-    return {lanes, 1};
+  // Less work than threads are woken for. Bodies with loops and callbacks are not run on several
+  // threads at once: one queue.
+  if (lanes * work < work_of_group) return {lanes, 1};
+  if (!program(0, q.places).plain() || !program(1, q.places).plain())
+    return {std::min(lanes, q.places * groups_of_threads), 1};
   q.queues = std::max<std::int64_t>(lanes / (q.places * lanes_of_place), 2);
   return q;
 }
@@ -259,6 +261,7 @@ void ControlStep::run_queue(const LaneQueue& queue, Buffers& values, Buffers& re
         }
       }
     }
+    counters_->count(0, running.size(), static_cast<std::uint64_t>(size), 0);
     iterations->round();
   }
 }

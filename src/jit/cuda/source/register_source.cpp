@@ -22,6 +22,7 @@ const RegisterLimits& device_limits() {
                                          .moved = 96,
                                          .moved_without_loops = 288,
                                          .instructions = 6000,
+                                         .operations_of_a_step = 0,
                                          .instructions_of_many = 12000,
                                          .short_row = 0,
                                          .of_unset = 0,

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "support/check.hpp"
+#include "../support/check.hpp"
 
 namespace {
 

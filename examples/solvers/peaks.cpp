@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "support/check.hpp"
+#include "../support/check.hpp"
 
 namespace {
 

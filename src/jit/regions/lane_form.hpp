@@ -37,7 +37,7 @@ struct LaneForm {
   /// Is a sequence of a loop inside brought from registers into the frame, where its rows are read
   /// by their number?
   bool lays_out(const Aval& sequence) const {
-    return count < 0 && functions.empty() && sequence.shape[0] > 2;
+    return functions.empty() && sequence.shape[0] > (count < 0 ? 2 : 3);
   }
   explicit operator bool() const { return count >= 0; }
 };

@@ -435,7 +435,7 @@ Vec<Val> RegisterEmitter::loop_scan(const GraphBody& g, const Equation& e, const
 Val RegisterEmitter::laid_out(const Aval& whole, const Val& sequence) {
   if (sequence.memory() >= 0) return kept(objects_[sequence.memory()]);
   if (sequence.is_array() || !form_.lays_out(whole)) return sequence;
-  const Object array = own_array(whole);
+  const Object array = is_wide(sequence) ? unset_array(whole) : own_array(whole);
   store_elements(array, sequence);
   return kept(array);
 }

@@ -442,6 +442,89 @@ def lanes_text(rows, markdown=False):
     return "\n\n".join(tables)
 
 
+# How many times as fast as a peer vt is to be, by row; "value" is vt's own value of a gradient,
+# "squares" the sum of squares alone of normal equations, "tenth" with tolerances a tenth as large,
+# "loop" one start after the other.
+solver_targets = {
+    "peaks/10000": {"cminpack": 10, "ceres": 12, "optimistix": 40},
+    "peaks/10000/flat": {"cminpack": 10, "ceres": 12, "optimistix": 40},
+    "normal/polynomial": {"hand": 1 / 1.5, "hand_vector": 1 / 1.5, "squares": 1 / 2.5},
+    "normal/exponentials": {"hand": 1 / 1.5, "hand_vector": 1 / 1.5, "squares": 1 / 2.5},
+    "rosenbrock/100/1": {"lbfgs": 1},
+    "rosenbrock/100/1000": {"loop": 4},
+    "lorenz/1": {"boost": 1},
+    "lorenz/10000": {"boost": 4, "diffrax": 20},
+    "robertson/10000": {"boost": 15, "cvode": 100},
+    "hires/10000": {"boost": 15},
+    "lorenz/1/gradient": {"value": 1 / 4},
+    "lorenz/10000/gradient": {"value": 1 / 6, "diffrax": 8},
+    "robertson/10000/gradient": {"value": 1 / 6, "diffrax": 8},
+}
+solver_first_seconds = 0.5
+solver_megabytes = {"lorenz/10000/gradient": 200}
+
+
+def solvers_text(rows, markdown=False):
+    """The suite `solvers`: each row beside each of its peers, by lane, with errors; and first calls
+    beyond later ones, with the memory that the program took. `rows`: what the programs print, a
+    dictionary a row."""
+    all_rows = {(row["name"], row["who"]): row for row in rows}
+    firsts, lines = [], []
+
+    def reached(is_so):
+        return "yes" if is_so else "NO"
+
+    for (name, who), row in all_rows.items():
+        if who != "vt":
+            continue
+        there = {other.removeprefix("vt_"): peer for (of, other), peer in all_rows.items()
+                 if of == name.removesuffix("/flat") and other != "vt"}
+        if name.endswith("/gradient"):
+            there = {"value": all_rows[name.removesuffix("/gradient"), "vt"], **there}
+        seconds = row["seconds"] / row["lanes"]
+        ours = (name, duration(seconds), f"{row['error']:.1e}" if "error" in row else "")
+        if not there:
+            lines.append((*ours, *5 * ("",), ""))
+        for peer, other in there.items():
+            ratio = other["seconds"] / other["lanes"] / seconds
+            wanted = solver_targets.get(name, {}).get(peer)
+            some = other["lanes"] != row["lanes"]
+            lines.append((*ours, peer + (f", {other['lanes']:,} lanes" if some else ""),
+                          duration(other["seconds"] / other["lanes"]),
+                          f"{other['error']:.1e}" if "error" in other and peer != "value" else "",
+                          f"{ratio:.2f}", f"{wanted:.2f}" if wanted else "",
+                          reached(ratio >= wanted) if wanted else ""))
+            ours = ("…", "", "")
+        most = solver_megabytes.get(name)
+        firsts.append((name, f"{row['first_s']:.2f}", f"{row['first_processor_s']:.2f}",
+                       reached(row["first_processor_s"] <= solver_first_seconds),
+                       f"{row['megabytes']:.0f}", str(most or ""),
+                       reached(row["megabytes"] <= most) if most else ""))
+    return "\n\n".join((
+        laid_out(("a lane", "vt", "error", "beside", "its time", "its error", "ratio", "wanted",
+                  "reached"), lines, markdown),
+        laid_out(("first call", "s", "processors' s", f"at most {solver_first_seconds}", "MB",
+                  "wanted", "reached"), firsts, markdown)))
+
+
+def solver_figures_text(rows, markdown=False):
+    """How exact solvers of differential equations are: a table for each problem, with error,
+    evaluations and time by tolerance."""
+    of = {}
+    for row in rows:
+        of.setdefault(row["name"].removeprefix("figures/"), {}).setdefault(
+            row["who"], {})[row["rtol"]] = row
+    tables = []
+    for name, methods in of.items():
+        tolerances = sorted({rtol for known in methods.values() for rtol in known}, reverse=True)
+        tables.append(laid_out(
+            (f"{name}, rtol", *methods),
+            [(f"{rtol:.0e}", *(f"{row['error']:.1e}, {row['work']:,.0f}, {duration(row['seconds'])}"
+                               if (row := known.get(rtol)) else "" for known in methods.values()))
+             for rtol in tolerances], markdown))
+    return "\n\n".join(tables)
+
+
 def text(times, counters, markdown=False):
     """`times`: seconds by row name; `counters`: further figures by row name. Rows without both
     sides are left out."""

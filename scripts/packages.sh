@@ -97,6 +97,14 @@ native_peer_packages=(
   r-cran-stanheaders=/usr/lib/R/site-library/StanHeaders
   "libtbb-dev=/usr/include/tbb|/usr/local/include/tbb"
 )
+# The same for the suite solvers.
+solver_peer_packages=(
+  libboost-dev=/usr/include/boost/numeric/odeint.hpp
+  libceres-dev=/usr/include/ceres/ceres.h
+  libcminpack-dev=/usr/include/cminpack-1/cminpack.h
+  liblbfgs-dev=/usr/include/lbfgs.h
+  libsundials-dev=/usr/include/cvode/cvode.h
+)
 docs_packages=(
   "python3-sphinx=/usr/lib/python3/dist-packages/sphinx"
   "python3-myst-parser=/usr/lib/python3/dist-packages/myst_parser"

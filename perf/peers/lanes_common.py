@@ -6,14 +6,10 @@ import os
 import sys
 import time
 
-for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC",
-                 "PJRT_NPROC", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
-    os.environ[variable] = "1"
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import one_thread  # noqa: F401
+
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
-os.environ["XLA_FLAGS"] = ("--xla_cpu_multi_thread_eigen=false "
-                           "intra_op_parallelism_threads=1")
 
 import numpy as np
 

@@ -1,0 +1,21 @@
+# peer_program(SUITE NAME [HEADER FOLDER...]): a peer in C++, peers/SUITE/NAME.cpp, compiled for
+# this machine where it is found, by one of its headers; the target SUITE_peers is all of a suite.
+function(peer_program suite name)
+  if(NOT TARGET ${suite}_peers)
+    add_custom_target(${suite}_peers)
+  endif()
+  set(folder)
+  if(ARGC GREATER 2)
+    find_path(VT_PEER_${suite}_${name} ${ARGV2} PATHS ${ARGN} NO_CACHE)
+    if(NOT VT_PEER_${suite}_${name})
+      return()
+    endif()
+    set(folder ${VT_PEER_${suite}_${name}})
+  endif()
+  add_executable(${suite}_${name} EXCLUDE_FROM_ALL peers/${suite}/${name}.cpp)
+  set_target_properties(${suite}_${name} PROPERTIES CXX_STANDARD 20)
+  # Their headers warn.
+  target_compile_options(${suite}_${name} PRIVATE -O3 -march=native -w)
+  target_include_directories(${suite}_${name} SYSTEM PRIVATE ${folder} ${VT_HEADER_DIRS})
+  add_dependencies(${suite}_peers ${suite}_${name})
+endfunction()

@@ -1,0 +1,35 @@
+# The suite solvers: vt's program and its peers in C++.
+add_executable(bench_solvers solvers/main.cpp solvers/fits.cpp solvers/equations.cpp
+  solvers/small.cpp)
+target_link_libraries(bench_solvers PRIVATE vt vt_warnings)
+
+peer_program(solvers hand)
+# glibc declares its vector functions only where this macro says that errno does not count.
+target_compile_options(solvers_hand PRIVATE -fno-math-errno -fno-trapping-math -D__FAST_MATH__)
+if(VT_VECTOR_LIBM)
+  target_link_libraries(solvers_hand PRIVATE mvec m)
+endif()
+peer_program(solvers eigen Eigen/Dense ${VT_HEADER_DIRS} /usr/include/eigen3)
+peer_program(solvers cminpack cminpack-1/cminpack.h)
+if(TARGET solvers_cminpack)
+  target_link_libraries(solvers_cminpack PRIVATE cminpack)
+endif()
+find_package(Ceres QUIET)
+if(Ceres_FOUND)
+  peer_program(solvers ceres ceres/ceres.h)
+  target_link_libraries(solvers_ceres PRIVATE Ceres::ceres)
+endif()
+peer_program(solvers lbfgs lbfgs.h)
+if(TARGET solvers_lbfgs)
+  target_link_libraries(solvers_lbfgs PRIVATE lbfgs)
+endif()
+peer_program(solvers boost boost/numeric/odeint.hpp)
+if(TARGET solvers_boost)  # its matrices check themselves, and C++20 took away what they use
+  set_target_properties(solvers_boost PROPERTIES CXX_STANDARD 17)
+  target_compile_definitions(solvers_boost PRIVATE NDEBUG)
+endif()
+peer_program(solvers cvode cvode/cvode.h)
+if(TARGET solvers_cvode)
+  target_link_libraries(solvers_cvode PRIVATE sundials_cvode sundials_nvecserial
+    sundials_sunlinsoldense sundials_sunmatrixdense)
+endif()

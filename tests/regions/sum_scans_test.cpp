@@ -124,8 +124,11 @@ TEST_P(SumScans, IsOneFunction) {
   }
 }
 
-// Images are summed row by row, or, where a row is long, element by element.
-TEST(SumsOfImages, AreScansToo) {
+// Images are summed row by row, or, where a row is long, element by element; also those that lie in
+// memory as one row.
+class SumsOfImages : public ::testing::TestWithParam<bool> {};
+TEST_P(SumsOfImages, AreScansToo) {
+  const bool is_row = GetParam();
   for (const auto& [height, width] : {std::pair(15, 15), {20, 17}, {12, 120}, {70, 30}}) {
     const auto shade = [height = height, width = width](const Tensor& p) {
       const Tensor x = vt::arange(width, vt::f64) * 0.1,
@@ -136,7 +139,8 @@ TEST(SumsOfImages, AreScansToo) {
       return vt::while_loop([&](Tensor i, Tensor) { return i < n; },
                             [&](Tensor i, Tensor p) {
                               const auto residuals = [&](const Tensor& q) {
-                                return vt::ravel(shade(q) - image);
+                                return is_row ? vt::ravel(shade(q)) - image
+                                              : vt::ravel(shade(q) - image);
                               };
                               const Tensor j = vt::jacfwd(residuals)(p), t = vt::transpose(j),
                                            r = residuals(p);
@@ -149,9 +153,10 @@ TEST(SumsOfImages, AreScansToo) {
           .second;
     };
     const auto lanes = vt::vmap(lane);
+    const Tensor images = vt_test::random_tensor(vt::f64, {20, height, width}, -1, 1, 2);
     const Tensors in{vt_test::random_tensor(vt::f64, {20, 3}, 0.3, 1, 1).eval(),
                      (vt::arange(20) % 6).eval(),
-                     vt_test::random_tensor(vt::f64, {20, height, width}, -1, 1, 2).eval()};
+                     (is_row ? vt::reshape(images, {20, height * width}) : images).eval()};
     vt_test::expect_same(
         [&](std::span<const Tensor> a) { return Tensors{lanes(a[0], a[1], a[2])}; }, in,
         {.relative = 1e-11, .absolute = 1e-11},
@@ -162,6 +167,8 @@ TEST(SumsOfImages, AreScansToo) {
     EXPECT_NE(steps.find("20 lanes side by side"), std::string::npos) << height << " × " << width;
   }
 }
+INSTANTIATE_TEST_SUITE_P(All, SumsOfImages, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "in_one_row" : "in_rows"; });
 
 /// JᵀJ, Jᵀr and rᵀr of a fit of `count` points, without lanes.
 Tensors normal_equations(const Tensor& p, const Tensor& x, const Tensor& y) {

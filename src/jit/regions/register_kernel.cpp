@@ -207,6 +207,10 @@ class FitCheck {
       spend(4 * out.elements());
       return true;
     }
+    if (first_only && e.op == Op::reshape && !in_registers(out)) {
+      result = operands[0];
+      return true;
+    }
     return frame_ > 0 && !in_registers(out) && array(g, e, operands, result);
   }
 
@@ -234,7 +238,6 @@ class FitCheck {
         fits = is_run(out.shape, part);  // one part after the other
         break;
       }
-      case Op::reshape: result = operands[0]; return true;
       case Op::slice:
       case Op::dynamic_slice:
         if (operands[0].object < 0 || !is_run(shape_of(0), out.shape)) return false;

@@ -246,6 +246,13 @@ class SumScan {
     return block;
   }
 
+  /// Rows with an axis for the blocks in front of theirs.
+  Var in_blocks(GraphBody& to, Var v) const {
+    Shape shape = g_.aval(v).shape;
+    shape[0] /= blocks_;
+    shape.insert(shape.begin(), blocks_);
+    return add_equation(to, Op::reshape, make_params(ShapeParams{shape}), {v});
+  }
   /// The value of which it is a transposition, or the same, in each row.
   Var same_row(Var v) const {
     for (int m = makers_[v]; m >= 0 && members_[m]; m = makers_[v]) {
@@ -293,10 +300,8 @@ class SumScan {
       rows = g_.aval(s.x).shape[axes_.axis(s.x)];
     }
     // Rows of another place would have to be brought together.
-    if (any_of(sequences, [&](Var v) {
-          return axes_of(v).axis(v) != 0 || axes_of(v).ambiguous(v) ||
-                 (blocks_ > 0 && !of_blocks_[v]);
-        }))
+    if (any_of(sequences,
+               [&](Var v) { return axes_of(v).axis(v) != 0 || axes_of(v).ambiguous(v); }))
       return false;
     if (blocks_ > 0) rows = blocks_;
 
@@ -373,8 +378,9 @@ class SumScan {
       scan.inputs.push_back(add_full(with, c.aval, 0));
       scan.outputs.push_back(with.fresh(c.aval));
     }
-    for (const Vec<Var>* list : {&sequences, &shared})
-      scan.inputs.append(list->begin(), list->end());
+    for (const Var v : sequences)
+      scan.inputs.push_back(blocks_ == 0 || of_blocks_[v] ? v : in_blocks(with, v));
+    scan.inputs.append(shared.begin(), shared.end());
     const Vec<Var> results(scan.outputs.begin(), scan.outputs.end());
     // Sums that are as they were keep their names.
     for (std::size_t k = 0; k < sums_.size(); ++k)

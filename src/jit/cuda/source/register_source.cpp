@@ -232,8 +232,10 @@ Vec<Val> RegisterWriter::run(const GraphBody& g, const Vec<Val>& inputs) {
   for (const Equation& e : g.equations) {
     Vec<Val> operands;
     for (Var v : e.inputs) operands.push_back(env[v]);
-    Vec<Val> results =
-        may_be_register_kernel(e.op) ? control(e, operands, false) : values(g, e, operands);
+    const bool is_view = e.op == Op::reshape && !form_.in_registers(g.aval(e.outputs[0]));
+    Vec<Val> results = may_be_register_kernel(e.op) ? control(e, operands, false)
+                       : is_view                    ? Vec<Val>{operands[0]}
+                                                    : values(g, e, operands);
     for (std::size_t k = 0; k < results.size(); ++k) env[e.outputs[k]] = std::move(results[k]);
   }
   Vec<Val> outputs;

@@ -310,6 +310,17 @@ TEST(Minimize, ALaneDoesNotDependOnTheOthers) {
   }
 }
 
+// Searches with pairs of 108 elements: of few lanes, too, they take less time than step by step.
+TEST(Minimize, AnyNumberOfLanesIsOneFunction) {
+  for (const std::int64_t lanes : {1, 2, 8, 63, 64}) {
+    const Tensor starts = vt::random::normal(vt::random::key(1), {lanes, 9}, vt::f64).eval();
+    const auto f = vt::vmap([](Tensor x) { return vt::minimize(rosenbrock, x).x; });
+    const std::string steps = vt::explain(f)(starts);
+    if (steps.rfind("interpreter", 0) == 0) GTEST_SKIP() << "no compiler here";
+    EXPECT_NE(steps.find("side by side"), std::string::npos) << steps;
+  }
+}
+
 // --- derivatives ---------------------------------------------------------------------------------
 
 /// Both modes against differences of f itself, of second order too.

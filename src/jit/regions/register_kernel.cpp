@@ -26,6 +26,21 @@ constexpr int deepest = 12;
 // A while inside a loop is taken to have so many iterations where work is compared.
 constexpr double usual_iterations = 100;
 
+/// Of loops that are inside one another, all their iterations.
+double most_iterations(const GraphBody& g) {
+  double most = 1;
+  for (const Equation& e : g.equations) {
+    const double own = e.op == Op::while_ || e.op == Op::recursive_call ? 1e15
+                       : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
+                                          : 1;
+    most = std::max(most, own);
+    for (const GraphRef& body : bodies_of(e.params))
+      most = std::max(most, own * most_iterations(*body));
+  }
+  return most;
+}
+bool loops(const GraphBody& g) { return most_iterations(g) > 1; }
+
 /// Which memory a large value is. It is readable as long as the object has the version that it had
 /// when the value was made.
 struct ValuePlace {
@@ -53,9 +68,10 @@ class FitCheck {
     if (!control(g, e, operands, results, true) || row_elements() > limits_.of_rows) return false;
     const bool sparse = e.op == Op::fused_region && choices_ <= limits_.instructions &&
                         (form_.count < 0 ? keeps_zeros(g) : 2 * cost_ <= dense_cost_);
-    if (cost_ > (sparse                              ? limits_.instructions_of_sparse
-                 : form_.count >= limits_.many_lanes ? limits_.instructions_of_many
-                                                     : limits_.instructions))
+    if (cost_ > (sparse ? limits_.instructions_of_sparse
+                 : form_.count >= (loops(g) ? limits_.fewest_lanes : limits_.many_lanes)
+                     ? limits_.instructions_of_many
+                     : limits_.instructions))
       return false;
     // Only loops, and what is around loops, have results that lie in memory; not those of lanes
     // side by side, whose arrays in the frame lie otherwise.
@@ -515,20 +531,6 @@ std::int64_t below_summed_rows(const GraphBody& g, std::int64_t most) {
   return most;
 }
 
-/// Of loops that are inside one another, all their iterations.
-double most_iterations(const GraphBody& g) {
-  double most = 1;
-  for (const Equation& e : g.equations) {
-    const double own = e.op == Op::while_ || e.op == Op::recursive_call ? 1e15
-                       : e.op == Op::scan ? static_cast<double>(e.as<ScanParams>().length)
-                                          : 1;
-    most = std::max(most, own);
-    for (const GraphRef& body : bodies_of(e.params))
-      most = std::max(most, own * most_iterations(*body));
-  }
-  return most;
-}
-
 /// About the steps of a program of these equations: matrix products and decompositions are steps of
 /// their own, others are fused.
 double steps_of(const GraphBody& g) {
@@ -692,9 +694,8 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   }
   if ((form.side_by_side() || e.op == Op::fused_region) &&
       !register_kernels::picks_elements(form.lane, form.most_in_registers))
-    form.most_in_registers = register_kernels::most_iterations(form.lane) > 1
-                                 ? limits.moved
-                                 : limits.moved_without_loops;
+    form.most_in_registers =
+        register_kernels::loops(form.lane) ? limits.moved : limits.moved_without_loops;
   // Scalars that do not fit in registers lie in the frame, each in the space of one.
   const auto fits = [&](std::int64_t of_a_lane) {
     form.most_in_registers = register_kernels::below_summed_rows(form.lane, form.most_in_registers);
@@ -703,15 +704,20 @@ std::optional<LaneForm> register_form(const GraphBody& alone, std::int64_t frame
   };
   if (fits(form ? limits.computed(form.count) : form.most_in_registers)) return form;
   if (form && keeps_zeros(form.lane) && fits(limits.sparse(form.count))) return form;
-  // One loop by scalars: its instructions against what the steps of a program take besides theirs.
-  const bool loop = e.op == Op::while_ || e.op == Op::scan;
-  if (form || !loop || !form.functions.empty() ||
-      register_kernels::picks_elements(form.lane, form.most_in_registers))
+  // Loops of few lanes, or without any: their instructions against what the steps of a program take
+  // besides theirs.
+  if (!register_kernels::loops(form.lane) || !form.functions.empty() ||
+      form.count >= limits.several_lanes)
     return std::nullopt;
-  form.most_in_registers = limits.moved;
-  limits.instructions = static_cast<std::int64_t>(register_kernels::steps_of(form.lane) *
-                                                  static_cast<double>(limits.operations_of_a_step));
-  if (!fits(limits.moved)) return std::nullopt;
+  if (!form) {
+    if (e.op == Op::fused_region ||
+        register_kernels::picks_elements(form.lane, form.most_in_registers))
+      return std::nullopt;
+    form.most_in_registers = limits.moved;
+  }
+  limits.instructions = limits.instructions_of_many = static_cast<std::int64_t>(
+      register_kernels::steps_of(form.lane) * static_cast<double>(limits.operations_of_a_step));
+  if (!fits(std::max(limits.moved, limits.of_several))) return std::nullopt;
   return form;
 }
 

@@ -42,7 +42,8 @@ struct RegisterLimits {
   /// and goes through memory. 0: functions of scalars take no more than registers hold.
   std::int64_t operations_of_a_step = 300;
   /// Of many lanes, which run 10 to 60 times faster so than step by step through memory: a tenth of
-  /// a millisecond each to compile.
+  /// a millisecond each to compile. Loops from fewest_lanes on: programs of as many equations take
+  /// longer to compile.
   std::int64_t instructions_of_many = 60000, many_lanes = 256;
   /// Of Jacobians, where no more than half of what they are made of is left to compute, or where
   /// there are no lanes: other forms of these take many steps, and compute the zeros.

@@ -337,6 +337,14 @@ TEST(LeastSquares, BoundsAndMasksOfLanes) {
   const Tensor fixed = vt::tensor({{false, false}, {true, false}, {false, false}});
   expect_close(vt::vmap(solve)(upper, fixed), vt_test::stack_loop(solve, 0, upper, fixed),
                {.relative = 1e-9});
+  // Bounds that cross in one lane leave nothing to find there.
+  const auto between = [](Tensor low) {
+    const auto s = fitted(measured, {.lower = low, .upper = vt::tensor({9.0, 9.0})});
+    return std::pair(s.reason, s.converged);
+  };
+  const auto [reasons, converged] = vt::vmap(between)(vt::tensor({{0.0, 0.0}, {9.5, 0.0}}));
+  expect_close(converged, vt::tensor({true, false}));
+  EXPECT_EQ(reasons[1].item<int>(), static_cast<int>(vt::StopReason::not_finite));
 }
 
 // What residuals may contain: a loop, another fit, a function without reverse mode.

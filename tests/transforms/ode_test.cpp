@@ -323,6 +323,39 @@ TEST(Ode, RowsBehindAnEarlyEndAreNan) {
                vt::tensor({{NAN, 1.0, std::exp(-0.5)}, {std::exp(-0.5), std::exp(-1.0), NAN}}),
                {.relative = 1e-5});
   expect_close(saved, vt::tensor(std::vector<std::int64_t>{2, 2}));
+  // … but in their order: behind a later one there is no row.
+  const auto [turned, found] = vt::vmap(at)(vt::tensor({{0.5, 0.2, 1.0}, {0.2, 0.2, NAN}}));
+  expect_close(
+      turned,
+      vt::tensor({{std::exp(-0.5), NAN, std::exp(-1.0)}, {std::exp(-0.2), std::exp(-0.2), NAN}}),
+      {.relative = 1e-5});
+  expect_close(found, vt::tensor(std::vector<std::int64_t>{2, 2}));
+}
+
+// Where time does not pass: y(t1; t0) has the derivative f by t1 and −f by t0, and so have rows at
+// t0 by their times and by t0.
+TEST(Ode, DerivativesWhereNoTimePasses) {
+  for (const OdeMethod m : all_methods) {
+    SCOPED_TRACE(name(m));
+    const auto at = [&](Tensor ends) {
+      const auto s = vt::odeint([](Tensor t, Tensor y) { return (1.0 + t) * y; }, 3.0,
+                                {.method = m,
+                                 .t0 = ends[0],
+                                 .t1 = ends[1],
+                                 .save_at = ends[vt::slice(2, 3)],
+                                 .first_step = 0.1});
+      return vt::concatenate({vt::stack({s.y, s.t}), s.ys});
+    };
+    const Tensor wanted = vt::tensor({{-9.0, 9.0, 0.0}, {0.0, 1.0, 0.0}, {-9.0, 0.0, 9.0}});
+    for (const double end : {2.0, 2.5}) {
+      const Tensor ends = numbers({2.0, end, 2.0});
+      const auto rows = [&](const Tensor& j) { return end == 2.0 ? j : j[vt::slice(2, 3)]; };
+      expect_close(rows(vt::jacfwd(at)(ends)), rows(wanted), {.absolute = 1e-12});
+      expect_close(rows(vt::jacrev(at)(ends)), rows(wanted), {.absolute = 1e-12});
+      const Tensor lanes = vt::stack({ends, ends + 1.0});
+      expect_close(rows(vt::vmap(vt::jacrev(at))(lanes)[0]), rows(wanted), {.absolute = 1e-12});
+    }
+  }
 }
 
 TEST(Ode, TimesThatRoundingMovedBeyondTheEndsCount) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "solver_numbers.hpp"
 
@@ -116,7 +117,10 @@ Problem::Problem(const FlatFunction& residuals, std::span<const Tensor> guess,
   if (options.lower) lower = per_parameter(*options.lower, dtype, "lower");
   if (options.upper) upper = per_parameter(*options.upper, dtype, "upper");
   if (options.fixed) free = vt::logical_not(per_parameter(*options.fixed, bool_, "fixed"));
-  if (lower && upper) check_bounds(fit);
+  if (!lower || !upper) return;
+  check_bounds(fit);
+  // Known only when the program runs: nothing lies between bounds that cross.
+  lower = vt::where(*lower <= *upper, *lower, number(std::numeric_limits<double>::quiet_NaN()));
 }
 
 Tensor Problem::per_parameter(const PerParameter& given, DType wanted, const char* name) const {

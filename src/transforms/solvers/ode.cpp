@@ -206,25 +206,28 @@ class Path {
   Walked walk(const Tensor& times) const {
     const std::int64_t m = times.size();
     const Tensor all = vt::concatenate({times, problem_.t1.reshape({1})});
+    const Tensor order = vt::stop_gradient(times) * problem_.direction;
+    const Tensor in_order = vt::concatenate({order >= vt::cummax(order), vt::ones({1}, bool_)});
     const Spot begin = first(true);
     std::vector<Tensor> carry = begin.leaves();
     const Tensor finite = begin.state.status != static_cast<std::int32_t>(StopReason::not_finite);
     carry.push_back(full_tensor(Scalar(std::int64_t{0}), Aval(i64, Shape{})));
     const std::vector<Tensor> out = scan_flat(
         [&](std::span<const Tensor> c) {
-          const Tensor time = c.back();
-          const Spot now = reached(spot(c.first(c.size() - 2)), time);
+          const Tensor time = c[c.size() - 2];
+          const Spot now = reached(spot(c.first(c.size() - 3)), time);
           const Between& b = now.between;
-          const Tensor inside = finite & ((time - problem_.t0) * problem_.direction >= 0.0) &
+          const Tensor inside = finite & c.back() &
+                                ((time - problem_.t0) * problem_.direction >= 0.0) &
                                 ((now.state.t - time) * problem_.direction >= 0.0);
           const Tensor row =
               vt::where(inside, b.at((time - b.t) / b.h), std::numeric_limits<double>::quiet_NaN());
           std::vector<Tensor> next = now.leaves();
-          next.push_back(c[c.size() - 2] + inside.astype(i64));
+          next.push_back(c[c.size() - 3] + inside.astype(i64));
           next.push_back(row);
           return next;
         },
-        carry, std::vector<Tensor>{all}, {}, call_);
+        carry, std::vector<Tensor>{all, in_order}, {}, call_);
     const Spot end = spot(std::span<const Tensor>(out).first(out.size() - 2));
     const Tensor last = end.state.t == problem_.t1;  // the row behind those that are wanted
     return {end.state, end.events, grad_build::slice_axis(out.back(), 0, 0, m),
@@ -262,7 +265,7 @@ class Path {
     Spot s;
     s.state = begin(problem_, y0_);
     if (search_.is_there) s.events = begin(problem_, search_, s.state);
-    if (keeps_between) s.between = still(problem_, s.state);
+    if (keeps_between) s.between = before_steps(problem_, y0_);
     return s;
   }
   /// Behind the first step that does not end before `time`, or at the end.

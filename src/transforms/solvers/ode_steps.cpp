@@ -241,18 +241,19 @@ std::vector<Tensor> Between::leaves() const {
 Between Between::from(std::span<const Tensor> l) {
   return {l[0], l[1], l[2], l[3], {l.begin() + 4, l.end()}};
 }
-Between still(const Problem& p, const State& s) {
-  const Tensor zeros = grad_build::zeros_like(s.y);
-  return {s.t, step_parts::number(p, 1), s.y, zeros,
-          std::vector<Tensor>(p.method == OdeMethod::rk4 ? 2 : 3, zeros)};
+Between before_steps(const Problem& p, const Tensor& y0) {
+  return {p.t0, step_parts::number(p, 1), y0, p.f(p.t0, y0),
+          std::vector<Tensor>(p.method == OdeMethod::rk4 ? 2 : 3, grad_build::zeros_like(y0))};
 }
 
 State begin(const Problem& p, const Tensor& y0) {
   using namespace step_parts;
   State s;
-  s.t = p.t0;
-  s.y = y0;
   const Tensor slope = p.f(p.t0, y0);
+  // Where there is nothing to integrate, y still has derivatives by both ends.
+  const Tensor at_end = p.t0 == p.t1;
+  s.t = vt::where(at_end, p.t1, p.t0);
+  s.y = vt::where(at_end, y0 + (p.t1 - p.t0) * vt::where(at_end, slope, number(p, 0)), y0);
   if (p.carries_slope()) s.slope = slope;
   const Tensor length = vt::stop_gradient(vt::abs(p.t1 - p.t0));
   Tensor h = p.first_step;

@@ -57,8 +57,8 @@ struct Between {
   std::vector<Tensor> leaves() const;
   static Between from(std::span<const Tensor> leaves);
 };
-/// Before the first step.
-Between still(const Problem&, const State&);
+/// Before the first step: at t0, with the slope there.
+Between before_steps(const Problem&, const Tensor& y0);
 struct Step {
   Tensor accepted;
   State next;

@@ -2,6 +2,8 @@
 // minimize, brent, golden, bisect and brentq.
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <optional>
 
 #include <vt/solution.hpp>
@@ -103,12 +105,14 @@ template <class F, class T>
 [[nodiscard]] auto minimize(F f, const T& guess, MinimizeOptions options = {},
                             CallSite where = CallSite::here()) {
   using Tree = detail::LiftedTree<T>;
-  using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::GivenCheck<detail::GivenBy<F, Tree>, Tensor>>;
+  using Check = detail::FirstOf<
+      detail::TreesCheck<T>,
+      detail::UnlessNumbers<detail::GivenCheck<detail::GivenBy<F, Tree>, Tensor>, T>>;
   static_assert(detail::fits<Check, detail::CallFault::parameters> &&
                     detail::fits<Check, detail::CallFault::type>,
                 "vt::minimize: the function must take a tree like the guess and return one "
                 "vt::Tensor: write [&](vt::Tensor x) { return vt::sum(x * x); }");
+  VT_ASSERT_NO_NUMBERS("vt::minimize", "the guess", Check);
   VT_ASSERT_CALL("vt::minimize", Check);
   if constexpr (!Check::holds) {
     return Solution<detail::Refused>();
@@ -121,6 +125,19 @@ template <class F, class T>
                                                           {{.name = "vt::minimize", .where = where},
                                                            detail::leaf_paths(own)}));
   }
+}
+
+template <class F, class N>
+auto minimize(F, std::initializer_list<N>, MinimizeOptions = {}) {
+  static_assert(!sizeof(N),
+                "vt: the guess is a vt::Tensor or a tree of them: "
+                "vt::minimize(f, vt::tensor({1.0, 2.0}))");
+}
+template <class F, class T, std::same_as<MinimizeMethod> M>
+auto minimize(F, const T&, M) {
+  static_assert(!sizeof(M),
+                "vt: options have names: "
+                "vt::minimize(f, guess, {.method = vt::MinimizeMethod::newton})");
 }
 
 /// A root: x between a and b with f(x) = 0, by bisection. f(a) and f(b) must differ in sign; else

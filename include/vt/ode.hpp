@@ -128,7 +128,7 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
       .name = "vt::odeint", .where = where, .carry_name = leaf_names("y", "y", own)};
   const FlatFunction slope = [&](std::span<const Tensor> in) {
     return kept_structure(own, f(in[0], with_leaves(own, in.subspan(1))),
-                          "the function must give a tree like y0", "leaf", call);
+                          "the function must give a tree like y0", "result", call);
   };
   FlatFunction flat_event;
   if constexpr (!std::is_same_v<G, std::nullptr_t>)
@@ -175,11 +175,19 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 template <class F, class T>
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options = {},
                           CallSite where = CallSite::here()) {
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::SlopeCheck<F, T>>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::SlopeCheck<F, T>, T>>;
   VT_ASSERT_CALL("vt::odeint", Check);
+  VT_ASSERT_NO_NUMBERS("vt::odeint", "y0", Check);
   VT_ASSERT_ODE(Check);
   if constexpr (!Check::holds) return OdeSolution<detail::Refused>();
   else return detail::odeint_on_tree(f, static_cast<std::nullptr_t*>(nullptr), y0, options, where);
+}
+template <class F, class N>
+auto odeint(F, std::initializer_list<N>, const OdeOptions& = {}) {
+  static_assert(!sizeof(N),
+                "vt: y0 is a vt::Tensor or a tree of them: "
+                "vt::odeint(f, vt::tensor({1.0, 2.0}))");
 }
 /// The same with events: where event(t, y), a scalar, reaches 0. An event is found in an accepted
 /// step at whose ends the scalar has different signs, on the dense output, to 4 ulp of the step.
@@ -190,8 +198,10 @@ template <class F, class T, class G>
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options, G event,
                           CallSite where = CallSite::here()) {
   using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::SlopeCheck<F, T>, detail::EventCheck<G, T>>;
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::SlopeCheck<F, T>, T>,
+                      detail::EventCheck<G, T>>;
   VT_ASSERT_CALL("vt::odeint", Check);
+  VT_ASSERT_NO_NUMBERS("vt::odeint", "y0", Check);
   VT_ASSERT_ODE(Check);
   if constexpr (!Check::holds) return OdeSolution<detail::Refused>();
   else return detail::odeint_on_tree(f, &event, y0, options, where);

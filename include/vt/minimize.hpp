@@ -93,8 +93,9 @@ Solution<Tensor> number_solution([[maybe_unused]] F& f, [[maybe_unused]] const S
 /// own, and no lane waits for the line search of another.
 /// Derivative: of x and value with respect to what f captures, in both modes and to any order, by
 /// the implicit function theorem for "the gradient is 0". The [n, n] matrix of second derivatives
-/// is built for that. With respect to the guess x is constant. Where a lane did not converge, the
-/// gradient counts as held at the value that it has there.
+/// is built for that; where it is singular, derivatives are NaN or arbitrary. With respect to the
+/// guess x is constant. Where a lane did not converge, the gradient counts as held at the value
+/// that it has there.
 /// Shapes: guess: a tree of f32 or f64; f gives a scalar.
 /// Throws: Error (value) for a negative tolerance, a limit or a history below 1, an initial step
 /// that is not above 0; Error (shape, dtype) if f gives no real scalar.

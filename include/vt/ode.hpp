@@ -38,7 +38,8 @@ class OdeTolerance {
 
 /// Which events count, and which one ends the integration.
 struct OdeEventOptions {
-  /// 1: only where the function rises through 0; −1: only where it falls; 0: both
+  /// 1: only where the function rises through 0 along the integration, also backward in time; −1:
+  /// only where it falls; 0: both
   Param<int> direction = 0;
   /// the integration ends at the stop_at-th event; 0: events are only counted
   Param<std::int64_t> stop_at = 1;
@@ -162,7 +163,7 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 /// (rk4: if a step is not finite); `not_finite` if y0, f(t0, y0), t0 or t1 is not. Under vmap each
 /// lane takes its own steps, and the same ones beside any others.
 /// Derivative: that of the steps that were taken (discretise-then-optimise), with respect to y0,
-/// t0, t1 and what f captures, in both modes and to any order. The choice of steps is not
+/// t0, t1, save_at and what f captures, in both modes and to any order. The choice of steps is not
 /// differentiated.
 /// Shapes: f: (t: float[], tree like y0) → tree like y0. t has the dtype to which those of y0
 /// promote, f32 for f16 and bf16.

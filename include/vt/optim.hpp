@@ -149,9 +149,9 @@ FlatFunction on_parameters(F& f, const T& like) {
 /// steps that it takes alone, up to rounding errors in sums.
 /// Derivative: of x and value with respect to what residuals and bounds capture and to fixed
 /// elements of the guess, in both modes and to any order, by the implicit function theorem for "the
-/// gradient is 0". The [n, n] matrix of second derivatives is built for that. With respect to the
-/// rest of the guess x is constant. Where a lane did not converge, the gradient counts as held at
-/// the value that it has there.
+/// gradient is 0". The [n, n] matrix of second derivatives is built for that; where it is singular,
+/// derivatives are NaN or arbitrary. With respect to the rest of the guess x is constant. Where a
+/// lane did not converge, the gradient counts as held at the value that it has there.
 /// Shapes: guess: a tree of f32 or f64; residuals gives a tree of floats of any shapes.
 /// Throws: Error (value) for a negative tolerance, an iteration limit below 1, a lower bound above
 /// an upper one where both are known; Error (shape, tree) for bounds that do not fit the guess.
@@ -230,13 +230,13 @@ template <class F, class T, class Plus>
 /// Fits y ≈ model(parameters, x) by least_squares with the residuals (model − y) / sigma, and gives
 /// the covariance and standard errors of the parameters. The model is written for one point: x, a
 /// tree, and y hold the points along axis 0. Derivatives are those of least_squares. The covariance
-/// is (JᵀJ)⁻¹ of the free parameters, J being that of the residuals at the solution. Unless
-/// options.absolute_sigma it is multiplied by the reduced χ², 2 value / (number of elements of y −
-/// number of free parameters). Where it does not exist, because J is singular or y has no more
-/// elements than there are free parameters, all of it is infinite, and the reason is singular.
-/// Shapes: y [m, …], model of one point […].
-/// Throws: Error (shape) if x or the model do not fit y; Error (value) as least_squares.
-/// Source: SciPy `optimize.curve_fit`.
+/// is (JᵀJ)⁻¹ of the free parameters, those that are not fixed (one at a bound counts as free), J
+/// being that of the residuals at the solution. Unless options.absolute_sigma it is multiplied by
+/// the reduced χ², 2 value / (number of elements of y − number of free parameters). Where it does
+/// not exist, because J is singular or y has no more elements than there are free parameters, all
+/// of it is infinite, and the reason is singular. Shapes: y [m, …], model of one point […]. Throws:
+/// Error (shape) if x or the model do not fit y; Error (value) as least_squares. Source: SciPy
+/// `optimize.curve_fit`.
 template <class Model, class X, class T>
 [[nodiscard]] auto curve_fit(Model model, const X& x, const Tensor& y, const T& guess,
                              CurveFitOptions options = {}, CallSite where = CallSite::here()) {

@@ -2,6 +2,8 @@
 // minimize, brent, golden, bisect and brentq.
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <optional>
 
 #include <vt/solution.hpp>
@@ -91,8 +93,9 @@ Solution<Tensor> number_solution([[maybe_unused]] F& f, [[maybe_unused]] const S
 /// own, and no lane waits for the line search of another.
 /// Derivative: of x and value with respect to what f captures, in both modes and to any order, by
 /// the implicit function theorem for "the gradient is 0". The [n, n] matrix of second derivatives
-/// is built for that. With respect to the guess x is constant. Where a lane did not converge, the
-/// gradient counts as held at the value that it has there.
+/// is built for that; where it is singular, derivatives are NaN or arbitrary. With respect to the
+/// guess x is constant. Where a lane did not converge, the gradient counts as held at the value
+/// that it has there.
 /// Shapes: guess: a tree of f32 or f64; f gives a scalar.
 /// Throws: Error (value) for a negative tolerance, a limit or a history below 1, an initial step
 /// that is not above 0; Error (shape, dtype) if f gives no real scalar.
@@ -103,12 +106,14 @@ template <class F, class T>
 [[nodiscard]] auto minimize(F f, const T& guess, MinimizeOptions options = {},
                             CallSite where = CallSite::here()) {
   using Tree = detail::LiftedTree<T>;
-  using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::GivenCheck<detail::GivenBy<F, Tree>, Tensor>>;
+  using Check = detail::FirstOf<
+      detail::TreesCheck<T>,
+      detail::UnlessNumbers<detail::GivenCheck<detail::GivenBy<F, Tree>, Tensor>, T>>;
   static_assert(detail::fits<Check, detail::CallFault::parameters> &&
                     detail::fits<Check, detail::CallFault::type>,
                 "vt::minimize: the function must take a tree like the guess and return one "
                 "vt::Tensor: write [&](vt::Tensor x) { return vt::sum(x * x); }");
+  VT_ASSERT_NO_NUMBERS("vt::minimize", "the guess", Check);
   VT_ASSERT_CALL("vt::minimize", Check);
   if constexpr (!Check::holds) {
     return Solution<detail::Refused>();
@@ -121,6 +126,19 @@ template <class F, class T>
                                                           {{.name = "vt::minimize", .where = where},
                                                            detail::leaf_paths(own)}));
   }
+}
+
+template <class F, class N>
+auto minimize(F, std::initializer_list<N>, MinimizeOptions = {}) {
+  static_assert(!sizeof(N),
+                "vt: the guess is a vt::Tensor or a tree of them: "
+                "vt::minimize(f, vt::tensor({1.0, 2.0}))");
+}
+template <class F, class T, std::same_as<MinimizeMethod> M>
+auto minimize(F, const T&, M) {
+  static_assert(!sizeof(M),
+                "vt: options have names: "
+                "vt::minimize(f, guess, {.method = vt::MinimizeMethod::newton})");
 }
 
 /// A root: x between a and b with f(x) = 0, by bisection. f(a) and f(b) must differ in sign; else

@@ -38,7 +38,8 @@ class OdeTolerance {
 
 /// Which events count, and which one ends the integration.
 struct OdeEventOptions {
-  /// 1: only where the function rises through 0; −1: only where it falls; 0: both
+  /// 1: only where the function rises through 0 along the integration, also backward in time; −1:
+  /// only where it falls; 0: both
   Param<int> direction = 0;
   /// the integration ends at the stop_at-th event; 0: events are only counted
   Param<std::int64_t> stop_at = 1;
@@ -128,7 +129,7 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
       .name = "vt::odeint", .where = where, .carry_name = leaf_names("y", "y", own)};
   const FlatFunction slope = [&](std::span<const Tensor> in) {
     return kept_structure(own, f(in[0], with_leaves(own, in.subspan(1))),
-                          "the function must give a tree like y0", "leaf", call);
+                          "the function must give a tree like y0", "result", call);
   };
   FlatFunction flat_event;
   if constexpr (!std::is_same_v<G, std::nullptr_t>)
@@ -162,7 +163,7 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 /// (rk4: if a step is not finite); `not_finite` if y0, f(t0, y0), t0 or t1 is not. Under vmap each
 /// lane takes its own steps, and the same ones beside any others.
 /// Derivative: that of the steps that were taken (discretise-then-optimise), with respect to y0,
-/// t0, t1 and what f captures, in both modes and to any order. The choice of steps is not
+/// t0, t1, save_at and what f captures, in both modes and to any order. The choice of steps is not
 /// differentiated.
 /// Shapes: f: (t: float[], tree like y0) → tree like y0. t has the dtype to which those of y0
 /// promote, f32 for f16 and bf16.
@@ -175,11 +176,19 @@ auto odeint_on_tree(F& f, G* event, const T& y0, const OdeOptions& options, Call
 template <class F, class T>
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options = {},
                           CallSite where = CallSite::here()) {
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::SlopeCheck<F, T>>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::SlopeCheck<F, T>, T>>;
   VT_ASSERT_CALL("vt::odeint", Check);
+  VT_ASSERT_NO_NUMBERS("vt::odeint", "y0", Check);
   VT_ASSERT_ODE(Check);
   if constexpr (!Check::holds) return OdeSolution<detail::Refused>();
   else return detail::odeint_on_tree(f, static_cast<std::nullptr_t*>(nullptr), y0, options, where);
+}
+template <class F, class N>
+auto odeint(F, std::initializer_list<N>, const OdeOptions& = {}) {
+  static_assert(!sizeof(N),
+                "vt: y0 is a vt::Tensor or a tree of them: "
+                "vt::odeint(f, vt::tensor({1.0, 2.0}))");
 }
 /// The same with events: where event(t, y), a scalar, reaches 0. An event is found in an accepted
 /// step at whose ends the scalar has different signs, on the dense output, to 4 ulp of the step.
@@ -190,8 +199,10 @@ template <class F, class T, class G>
 [[nodiscard]] auto odeint(F f, const T& y0, const OdeOptions& options, G event,
                           CallSite where = CallSite::here()) {
   using Check =
-      detail::FirstOf<detail::TreesCheck<T>, detail::SlopeCheck<F, T>, detail::EventCheck<G, T>>;
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::SlopeCheck<F, T>, T>,
+                      detail::EventCheck<G, T>>;
   VT_ASSERT_CALL("vt::odeint", Check);
+  VT_ASSERT_NO_NUMBERS("vt::odeint", "y0", Check);
   VT_ASSERT_ODE(Check);
   if constexpr (!Check::holds) return OdeSolution<detail::Refused>();
   else return detail::odeint_on_tree(f, &event, y0, options, where);

@@ -2,6 +2,7 @@
 // through the iterations.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -115,6 +116,9 @@ FitFlat least_squares_flat(const FlatFunction& residuals, std::span<const Tensor
 /// `model`: parameters → what y should be.
 FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<const Tensor> guess,
                        const CurveFitOptions&, const FitCall&);
+/// The model at a point. An Error in it says besides what the model was given.
+Tensor model_at(std::span<const Tensor> parameters, std::span<const Tensor> point,
+                FunctionRef<Tensor()> model);
 /// Throws Error(shape) unless axis 0 of all leaves is as long as that of y.
 void check_points(std::span<const Tensor> x, const Tensor& y, const FitCall&);
 
@@ -145,9 +149,9 @@ FlatFunction on_parameters(F& f, const T& like) {
 /// steps that it takes alone, up to rounding errors in sums.
 /// Derivative: of x and value with respect to what residuals and bounds capture and to fixed
 /// elements of the guess, in both modes and to any order, by the implicit function theorem for "the
-/// gradient is 0". The [n, n] matrix of second derivatives is built for that. With respect to the
-/// rest of the guess x is constant. Where a lane did not converge, the gradient counts as held at
-/// the value that it has there.
+/// gradient is 0". The [n, n] matrix of second derivatives is built for that; where it is singular,
+/// derivatives are NaN or arbitrary. With respect to the rest of the guess x is constant. Where a
+/// lane did not converge, the gradient counts as held at the value that it has there.
 /// Shapes: guess: a tree of f32 or f64; residuals gives a tree of floats of any shapes.
 /// Throws: Error (value) for a negative tolerance, an iteration limit below 1, a lower bound above
 /// an upper one where both are known; Error (shape, tree) for bounds that do not fit the guess.
@@ -158,10 +162,12 @@ template <class F, class T>
 [[nodiscard]] auto least_squares(F residuals, const T& guess, LeastSquaresOptions options = {},
                                  CallSite where = CallSite::here()) {
   using Tree = detail::LiftedTree<T>;
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::ModelCheck<F, Tree>>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::ModelCheck<F, Tree>, T>>;
   static_assert(detail::fits<Check, detail::CallFault::parameters>,
                 "vt::least_squares: the residuals must take a tree like the guess: write "
                 "[&](vt::Tensor x) { return model(x) - y; }");
+  VT_ASSERT_NO_NUMBERS("vt::least_squares", "the guess", Check);
   VT_ASSERT_CALL("vt::least_squares", Check);
   if constexpr (!Check::holds) {
     return Solution<detail::Refused>();
@@ -172,6 +178,12 @@ template <class F, class T>
                  detail::on_parameters(residuals, own), tree_leaves(own), {}, 0, options,
                  {{.name = "vt::least_squares", .where = where}, detail::leaf_paths(own)}));
   }
+}
+template <class F, class N>
+auto least_squares(F, std::initializer_list<N>, LeastSquaresOptions = {}) {
+  static_assert(!sizeof(N),
+                "vt: the guess is a vt::Tensor or a tree of them: "
+                "vt::least_squares(f, vt::tensor({1.0, 2.0}))");
 }
 /// The same for parameters on a manifold, such as poses: plus(x, delta) is x moved by delta, a
 /// vector of `dimension` elements, and plus(x, 0) is x. Steps are found in delta, and J is the
@@ -185,7 +197,8 @@ template <class F, class T, class Plus>
                                  Param<std::int64_t> dimension, LeastSquaresOptions options = {},
                                  CallSite where = CallSite::here()) {
   using Tree = detail::LiftedTree<T>;
-  using Check = detail::FirstOf<detail::TreesCheck<T>, detail::ModelCheck<F, Tree>>;
+  using Check =
+      detail::FirstOf<detail::TreesCheck<T>, detail::UnlessNumbers<detail::ModelCheck<F, Tree>, T>>;
   using Next = detail::CheckedNext<Check::holds,
                                    detail::GivenCheck<detail::GivenBy<Plus, Tree, Tensor>, Tree>>;
   static_assert(detail::fits<Check, detail::CallFault::parameters>,
@@ -195,6 +208,7 @@ template <class F, class T, class Plus>
                     detail::fits<Next, detail::CallFault::type>,
                 "vt::least_squares: plus must take a tree like the guess and a vt::Tensor, and "
                 "return one like the guess: write [](Pose x, vt::Tensor delta) { return x; }");
+  VT_ASSERT_NO_NUMBERS("vt::least_squares", "the guess", Check);
   VT_ASSERT_CALL("vt::least_squares", Check);
   if constexpr (!Check::holds || !Next::holds) {
     return Solution<detail::Refused>();
@@ -204,7 +218,7 @@ template <class F, class T, class Plus>
     const detail::FlatFunction moved = [&](std::span<const Tensor> in) {
       const std::size_t n = in.size() - 1;
       return detail::kept_structure(own, plus(detail::with_leaves(own, in.first(n)), in[n]),
-                                    "plus must give a tree like the guess", "leaf", call);
+                                    "plus must give a tree like the guess", "result", call);
     };
     return detail::solution_of(
         own,
@@ -216,23 +230,25 @@ template <class F, class T, class Plus>
 /// Fits y ≈ model(parameters, x) by least_squares with the residuals (model − y) / sigma, and gives
 /// the covariance and standard errors of the parameters. The model is written for one point: x, a
 /// tree, and y hold the points along axis 0. Derivatives are those of least_squares. The covariance
-/// is (JᵀJ)⁻¹ of the free parameters, J being that of the residuals at the solution. Unless
-/// options.absolute_sigma it is multiplied by the reduced χ², 2 value / (number of elements of y −
-/// number of free parameters). Where it does not exist, because J is singular or y has no more
-/// elements than there are free parameters, all of it is infinite, and the reason is singular.
-/// Shapes: y [m, …], model of one point […].
-/// Throws: Error (shape) if x or the model do not fit y; Error (value) as least_squares.
-/// Source: SciPy `optimize.curve_fit`.
+/// is (JᵀJ)⁻¹ of the free parameters, those that are not fixed (one at a bound counts as free), J
+/// being that of the residuals at the solution. Unless options.absolute_sigma it is multiplied by
+/// the reduced χ², 2 value / (number of elements of y − number of free parameters). Where it does
+/// not exist, because J is singular or y has no more elements than there are free parameters, all
+/// of it is infinite, and the reason is singular. Shapes: y [m, …], model of one point […]. Throws:
+/// Error (shape) if x or the model do not fit y; Error (value) as least_squares. Source: SciPy
+/// `optimize.curve_fit`.
 template <class Model, class X, class T>
 [[nodiscard]] auto curve_fit(Model model, const X& x, const Tensor& y, const T& guess,
                              CurveFitOptions options = {}, CallSite where = CallSite::here()) {
   using Tree = detail::LiftedTree<T>;
-  using Check =
-      detail::FirstOf<detail::TreesCheck<X, T>, detail::ModelCheck<Model, Tree, detail::Owned<X>>>;
+  using Check = detail::FirstOf<
+      detail::TreesCheck<X, T>,
+      detail::UnlessNumbers<detail::ModelCheck<Model, Tree, detail::Owned<X>>, X, T>>;
   using Given = detail::GivenBy<Model, Tree, detail::Owned<X>>;
   static_assert(detail::fits<Check, detail::CallFault::parameters>,
                 "vt::curve_fit: the model must take a tree like the guess and one point: write "
                 "[](vt::Tensor parameters, vt::Tensor x) { return y; }");
+  VT_ASSERT_NO_NUMBERS("vt::curve_fit", "x or the guess", Check);
   VT_ASSERT_CALL("vt::curve_fit", Check);
   constexpr bool one = !Check::holds || std::is_same_v<detail::LiftedTree<Given>, Tensor>;
   static_assert(detail::same_type<Given, Tensor, one>,
@@ -248,7 +264,8 @@ template <class Model, class X, class T>
     const detail::FlatFunction flat = [&](std::span<const Tensor> leaves) {
       const Tree parameters = detail::with_leaves(own, leaves);
       const auto of_point = [&](const auto& point) {
-        return Tensor(detail::call(model, parameters, point));
+        return detail::model_at(leaves, tree_leaves(point),
+                                [&] { return Tensor(detail::call(model, parameters, point)); });
       };
       return std::vector<Tensor>{vmap(of_point, {}, where)(points)};
     };

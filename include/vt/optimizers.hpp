@@ -100,7 +100,7 @@ FirstOrderCall first_order_call(const char* name, const T& like, CallSite where)
 template <class T, class G>
 std::vector<Tensor> like_parameters(const T& parameters, const G& given, const char* must,
                                     const FirstOrderCall& c) {
-  return kept_structure(parameters, given, must, "leaf", c.call);
+  return kept_structure(parameters, given, must, "tree", c.call);
 }
 template <class T>
 T tree_part(const T& like, std::span<const Tensor> all, std::size_t part) {

@@ -72,6 +72,25 @@ struct SolutionFlat {
   std::vector<Tensor> x;
   Tensor value, iterations, evaluations, converged, reason;
 };
+/// A std::vector or std::array of numbers, which is a tree of so many Tensors.
+template <class T>
+constexpr bool holds_numbers() {
+  if constexpr (is_vector<T> || is_array<T>) return Number<typename T::value_type>;
+  else return false;
+}
+/// As Check, of a function; but if it does not hold where one of T… is a container of numbers, that
+/// is likely to be the fault.
+template <class Check, class... T>
+struct UnlessNumbers : std::conditional_t<(Check::fault == CallFault::parameters ||
+                                           Check::fault == CallFault::type) &&
+                                              (holds_numbers<T>() || ...),
+                                          CallFaultOf<CallFault::numbers>, Check> {};
+// clang-format off
+#define VT_ASSERT_NO_NUMBERS(name, what, Check)                                                    \
+  static_assert(::vt::detail::fits<Check, ::vt::detail::CallFault::numbers>,                       \
+                name ": " what " is a container of numbers, a tree of scalars: write "             \
+                     "vt::tensor({1.0, 2.0}) or vt::tensor(values) for one vt::Tensor")
+// clang-format on
 /// Of what a solver gives behind its x: value, iterations, evaluations and the number of the
 /// StopReason.
 SolutionFlat report_of(std::vector<Tensor> found, std::size_t leaves);

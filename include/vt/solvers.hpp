@@ -52,7 +52,7 @@ template <class F, class T>
 FlatFunction on_leaves_of(F& f, const T& like, const ControlCall& call) {
   return [&f, &like, call](std::span<const Tensor> leaves) {
     return kept_structure(like, f(with_leaves(like, leaves)),
-                          "the function must give a tree like its argument", "leaf", call);
+                          "the function must give a tree like its argument", "result", call);
   };
 }
 /// The function that a solver gets: on trees, by a flat one.
@@ -68,7 +68,7 @@ auto solver_on_leaves(const Solve& solve, const T& like, const ControlCall& call
   return [solve = Callable(solve), like = hollow(like), call](const FlatFunction& f,
                                                               std::span<const Tensor> leaves) {
     return kept_structure(like, solve(FunctionOfTrees<T>{f, like}, with_leaves(like, leaves)),
-                          "the solution must be a tree like the other side", "leaf", call);
+                          "the solution must be a tree like the other side", "solution", call);
   };
 }
 
@@ -77,7 +77,7 @@ template <class F, class T>
 FlatFunction kept_on_leaves(const F& f, const T& like, const ControlCall& call) {
   return [f = Callable(f), like = hollow(like), call](std::span<const Tensor> leaves) {
     return kept_structure(like, f(with_leaves(like, leaves)),
-                          "the function must give a tree like its argument", "leaf", call);
+                          "the function must give a tree like its argument", "result", call);
   };
 }
 /// The change that f makes, which is 0 at its fixed point.

@@ -385,6 +385,10 @@ TEST(Minimize, WrongUses) {
   const auto sum = [](Tensor x) { return vt::sum(x * x); };
   expect_error([&] { solve(sum, vt::tensor({1, 2})); }, ErrorKind::dtype,
                {"the parameter of the guess is i32[2]", "write 1.0, not 1"});
+  expect_error([&] { solve(sum, vt::ones({2}, vt::f16)); }, ErrorKind::dtype,
+               {"f16[2]; parameters are f32 or f64: convert it with astype(vt::f32)"});
+  expect_error([&] { solve(sum, vt::ones({2}, vt::c128)); }, ErrorKind::dtype,
+               {"c128[2]; parameters are f32 or f64: give vt::real and vt::imag of it"});
   expect_error([&] { solve(sum, vt::zeros({0})); }, ErrorKind::shape,
                {"the guess has no elements"});
   expect_error([&] { solve([](Tensor x) { return x; }, vt::tensor({1.0, 2.0})); }, ErrorKind::shape,

@@ -234,7 +234,15 @@ TEST(Optimizers, WrongUses) {
                {"weight_decay is -0.5"});
   expect_error([&] { step(vt::Adam{.rate = p}, p); }, ErrorKind::shape,
                {"the rate is f64[2]; it must be a scalar"});
+  expect_error([&] { (void)vt::Adam().init(vt::ones({2}, vt::c64)); }, ErrorKind::dtype,
+               {"the parameter is c64[2]", "give vt::real and vt::imag of it"});
   expect_error([&] { step(vt::Adam{.clip_norm = 0.0}, p); }, ErrorKind::value,
+               {"vt::Adam::step: clip_norm is 0; it must be above 0", "optimizers_test"});
+  expect_error([&] { step(vt::AdamW{.clip_norm = -1.0}, p); }, ErrorKind::value,
+               {"vt::AdamW::step: clip_norm is -1"});
+  expect_error([&] { step(vt::Sgd{.clip_norm = std::nan("")}, p); }, ErrorKind::value,
+               {"vt::Sgd::step: clip_norm is nan"});
+  expect_error([&] { (void)vt::clip_by_norm(p, 0.0); }, ErrorKind::value,
                {"vt::clip_by_norm: most is 0"});
   expect_error([&] { (void)vt::cosine_rate(0.1, 0); }, ErrorKind::value,
                {"vt::cosine_rate: steps is 0"});
@@ -242,8 +250,10 @@ TEST(Optimizers, WrongUses) {
                {"vt::exponential_rate: factor is 0"});
   expect_error([&] { (void)vt::warm_up(0.1, -3); }, ErrorKind::value, {"vt::warm_up: steps is -3"});
   const std::vector<Tensor> two{p, p}, one{p};
-  expect_error([&] { (void)vt::Sgd().step(two, one, vt::Sgd().init(two)); }, ErrorKind::tree,
-               {"vt::Sgd::step: the gradient must be a tree like the parameters"});
+  expect_error(
+      [&] { (void)vt::Sgd().step(two, one, vt::Sgd().init(two)); }, ErrorKind::tree,
+      {"vt::Sgd::step: the gradient must be a tree like the parameters, but the tree differs",
+       "1 Tensor in all, not 2"});
 }
 
 }  // namespace

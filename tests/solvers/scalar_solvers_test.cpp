@@ -236,6 +236,8 @@ TEST(ScalarSolvers, WrongUses) {
   const auto same = [](Tensor x) { return x; };
   expect_error([&] { (void)vt::brentq(same, 0, 1); }, ErrorKind::dtype,
                {"vt::brentq: a is i32[]", "write 1.0, not 1", "scalar_solvers_test.cpp"});
+  expect_error([&] { (void)vt::brentq(same, vt::ones({}, vt::f16), 1.0); }, ErrorKind::dtype,
+               {"vt::brentq: a is f16[]", "convert it with astype(vt::f32)"});
   expect_error([&] { (void)vt::bisect(same, 0.0, vt::zeros({2})); }, ErrorKind::shape,
                {"vt::bisect: b is f32[2]; it must be a scalar", "vt::vmap"});
   expect_error([&] { (void)vt::brent(same, 0.0, 1.0, Tensor()); }, ErrorKind::value,

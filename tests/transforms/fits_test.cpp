@@ -612,7 +612,8 @@ TEST(LeastSquares, WrongUses) {
   expect_error([&] { with({.lower = vt::zeros({3}, vt::f64)}); }, ErrorKind::shape,
                {"lower of the parameter is f64[3], which does not broadcast to f64[2]"});
   expect_error([&] { with({.lower = std::pair(0.0, 1.0)}); }, ErrorKind::tree,
-               {"lower is neither a number nor a tree like the parameters"});
+               {"lower is neither a number nor a tree like the parameters: it has 2 leaves where "
+                "they have 1"});
   expect_error([&] { with({.lower = 1.0, .upper = vt::tensor({2.0, 0.5})}); }, ErrorKind::value,
                {"the lower bound 1 of the parameter is above the upper one, 0.5"});
   expect_error([&] { with({.fixed = 1.0}); }, ErrorKind::dtype, {"fixed holds", "no bool"});
@@ -621,7 +622,20 @@ TEST(LeastSquares, WrongUses) {
   expect_error([&] { solve(same_x, vt::tensor({1, 2})); }, ErrorKind::dtype,
                {"vt::least_squares: the parameter of the guess is i32[2]", "write 1.0, not 1"});
   expect_error([&] { solve(same_x, vt::ones({2}, vt::f16)); }, ErrorKind::dtype,
-               {"f16[2]; parameters are f32 or f64"});
+               {"f16[2]; parameters are f32 or f64: convert it with astype(vt::f32)"});
+  expect_error([&] { solve(same_x, vt::complex(vt::ones({2}), vt::ones({2}))); }, ErrorKind::dtype,
+               {"c64[2]; parameters are f32 or f64: give vt::real and vt::imag of it"});
+  struct Two {
+    Tensor a, b;
+  };
+  const auto bounded = [](const LeastSquaresOptions& o) {
+    const Two guess{Tensor(1.0), Tensor(2.0)};
+    (void)vt::least_squares([](Two p) { return p.a + p.b; }, guess, o);
+  };
+  expect_error([&] { bounded({.lower = std::pair(0.0, 0.0)}); }, ErrorKind::tree,
+               {"lower is neither", "its leaf 0 is called [0] where theirs is .a"});
+  expect_error([&] { bounded({.fixed = std::tuple(true, true, false)}); }, ErrorKind::tree,
+               {"fixed is neither", "it has 3 leaves where they have 2"});
   expect_error([&] { solve(same_x, vt::zeros({0})); }, ErrorKind::shape,
                {"the guess has no elements"});
   expect_error([&] { solve([](Tensor x) { return x > 0.0; }, 1.0); }, ErrorKind::dtype,
@@ -652,6 +666,11 @@ TEST(LeastSquares, WrongUses) {
   expect_error([&] { (void)vt::curve_fit(model, times, measured, guess, {.sigma = few}); },
                ErrorKind::shape,
                {"sigma is f64[4]; it must be a number or of the shape of y, f64[9]"});
+  const auto other_order = [](Tensor t, Tensor p) { return p[0] * t; };
+  expect_error([&] { (void)vt::curve_fit(other_order, times, measured, guess); }, ErrorKind::shape,
+               {"a scalar has no axis to index: f64[]", "fits_test.cpp",
+                "in the model of vt::curve_fit, which is given the parameters first, f64[2], and "
+                "then one point, f64[]"});
 }
 
 }  // namespace

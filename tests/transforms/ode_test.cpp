@@ -755,8 +755,26 @@ TEST(Ode, ErrorsSayWhatIsWrong) {
         {"gives f64[] as dy/dt where y is f64[2]"});
   wrong([](Tensor, Tensor y) { return y.astype(vt::f64); }, vt::tensor({1.0f}), ErrorKind::dtype,
         {"gives f64[1] as dy/dt where y is f32[1]"});
-  wrong(f, vt::tensor({1, 2}), ErrorKind::dtype, {"y must be real floats, not i32[2]"});
-  wrong(f, Tensor(), ErrorKind::value, {"y is an empty Tensor"});
+  wrong(f, vt::tensor({1, 2}), ErrorKind::dtype,
+        {"y0 must be real floats, not i32[2]: write 1.0, not 1"});
+  wrong(f, vt::complex(y0, y0), ErrorKind::dtype,
+        {"y0 must be real floats, not c128[2]: give vt::real and vt::imag of it"});
+  wrong(f, Tensor(), ErrorKind::value, {"y0 is an empty Tensor"});
+  const std::vector<Tensor> two{y0, y0};
+  expect_error(
+      [&] {
+        static_cast<void>(vt::odeint(
+            [](Tensor, std::vector<Tensor> y) { return std::vector<Tensor>{y[0]}; }, two));
+      },
+      ErrorKind::tree,
+      {"vt::odeint: the function must give a tree like y0, but the result differs in its size",
+       "1 Tensor in all, not 2"});
+  expect_error(
+      [&] {
+        static_cast<void>(vt::odeint([](Tensor, std::pair<Tensor, Tensor> y) { return y; },
+                                     std::pair(y0, vt::tensor({1}))));
+      },
+      ErrorKind::dtype, {"y0 [1] must be real floats, not i32[1]"});
   expect_error(
       [&] { static_cast<void>(vt::odeint(f, y0, {}, [](Tensor, Tensor y) { return y; })); },
       ErrorKind::shape, {"the event gives f64[2]"});

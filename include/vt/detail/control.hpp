@@ -159,9 +159,11 @@ LeafName carry_names(const T& carry) {
   return leaf_names("carry", "the carry", carry);
 }
 
-/// Throws: `what`, a tree, must not differ from the one before it, but does at `path`.
+/// Throws: `what`, a tree, must not differ from the one before it, but does at `path`. `sizes`: the
+/// numbers of leaves that are needed and given.
 [[noreturn]] void refuse_structure(const ControlCall&, const char* must, const char* what,
-                                   const std::string& path);
+                                   const std::string& path,
+                                   std::pair<std::size_t, std::size_t> sizes = {});
 
 // On flat lists of Tensors; src/trace/ops/control.cpp and, for the last two,
 // src/transforms/control.cpp.
@@ -215,7 +217,8 @@ template <class Tree, class T>
 std::vector<Tensor> kept_structure(const Tree& tree, const T& given, const char* must,
                                    const char* what, const ControlCall& call) {
   const Tree next = lifted(given);
-  if (const auto path = first_difference(tree, next)) refuse_structure(call, must, what, *path);
+  if (const auto path = first_difference(tree, next))
+    refuse_structure(call, must, what, *path, {count_leaves(tree), count_leaves(next)});
   return tree_leaves(next);
 }
 template <class Carry, class T>

@@ -8,7 +8,8 @@ namespace vt::detail {
 
 /// What keeps a call of a transform from being compiled: an argument or a result that is no tree;
 /// an argument that the function wants to change, or cannot take; where a certain function is
-/// wanted, its parameters or the type of its result; what solves an equation.
+/// wanted, its parameters or the type of its result; what solves an equation; a container of
+/// numbers where the function takes something else.
 enum class CallFault {
   none,
   refused,
@@ -18,7 +19,8 @@ enum class CallFault {
   arguments,
   parameters,
   type,
-  solver
+  solver,
+  numbers
 };
 template <CallFault what, class Part = FirstFault<>>
 struct CallFaultOf {

@@ -35,12 +35,16 @@ Tensor scalar_of(DType dtype, std::int64_t value) {
 }  // namespace control_ops
 
 void refuse_structure(const ControlCall& call, const char* must, const char* what,
-                      const std::string& path) {
+                      const std::string& path, std::pair<std::size_t, std::size_t> sizes) {
+  const auto [needed, given] = sizes;
+  std::string count;
+  if (needed != given)
+    count = formatted(": {} {} in all, not {}", given, given == 1 ? "Tensor" : "Tensors", needed);
   control_ops::refuse(
       ErrorKind::tree, call,
-      formatted("{}, but {}{} differs in its size, its keys or a value that is no Tensor", must,
-                path.empty() ? "the " : "",
-                path.empty() ? std::string(what) : what + (" " + path)));
+      formatted("{}, but {}{} differs in its size, its keys or a value that is no Tensor{}", must,
+                path.empty() ? "the " : "", path.empty() ? std::string(what) : what + (" " + path),
+                count));
 }
 
 std::vector<Tensor> switch_flat(const Tensor& index, std::span<const FlatFunction> functions,

@@ -55,7 +55,10 @@ std::vector<Tensor> usable_gradient(std::span<const Tensor> parameters,
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < parameters.size(); ++i)
     out.push_back(cast(gradient[i], parameters[i].dtype(), c.call.where));
-  return norm ? clipped_by_norm(out, *norm, c.call.where) : out;
+  if (!norm) return out;
+  if (!(*norm > 0))
+    refuse(ErrorKind::value, c.call, formatted("clip_norm is {}; it must be above 0", *norm));
+  return clipped_by_norm(out, *norm, c.call.where);
 }
 
 }  // namespace detail::first_order
@@ -102,9 +105,9 @@ void check_parameters(std::span<const Tensor> parameters, const FirstOrderCall& 
         c.paths[i].empty() ? std::string("the parameter") : "parameter " + c.paths[i];
     if (!t.defined()) first_order::refuse(ErrorKind::value, c.call, name + " is an empty Tensor");
     if (!is_float(t.dtype()))
-      first_order::refuse(
-          ErrorKind::dtype, c.call,
-          name + " is " + aval_of(t).str() + "; parameters are real floats: write 1.0, not 1");
+      first_order::refuse(ErrorKind::dtype, c.call,
+                          formatted("{} is {}; parameters are real floats: {}", name,
+                                    aval_of(t).str(), solver_parts::instead_of(t.dtype())));
   }
 }
 std::vector<Tensor> zeros_of(std::span<const Tensor> like) {

@@ -16,6 +16,18 @@ std::string named(const std::string& path) {
   return path.empty() ? "the parameter" : "parameter " + path;
 }
 
+/// How the leaves of a tree differ from those that are needed.
+std::string other_leaves(std::span<const std::string> given, std::span<const std::string> needed) {
+  if (given.size() != needed.size())
+    return formatted("it has {} {} where they have {}", given.size(),
+                     given.size() == 1 ? "leaf" : "leaves", needed.size());
+  std::size_t i = 0;
+  while (given[i] == needed[i]) ++i;
+  const auto name = [](const std::string& path) { return path.empty() ? "no name" : path; };
+  return formatted("its leaf {} is called {} where theirs is {}", i, name(given[i]),
+                   name(needed[i]));
+}
+
 GradCall by_one(const std::span<const Tensor> arguments, const ControlCall& call) {
   static constexpr bool wanted[] = {true};
   GradCall g;
@@ -51,8 +63,8 @@ Problem::Problem(const FlatFunction& residuals, std::span<const Tensor> guess,
       refuse(ErrorKind::value, call, named(fit.paths[i]) + " of the guess is an empty Tensor");
     if (guess[i].dtype() != f32 && guess[i].dtype() != f64)
       refuse(ErrorKind::dtype, call,
-             named(fit.paths[i]) + " of the guess is " + aval_of(guess[i]).str() +
-                 "; parameters are f32 or f64: write 1.0, not 1");
+             formatted("{} of the guess is {}; parameters are f32 or f64: {}", named(fit.paths[i]),
+                       aval_of(guess[i]).str(), instead_of(guess[i].dtype())));
     avals.emplace_back(guess[i].dtype(), guess[i].shape());
     elements += guess[i].size();
     dtype = i ? promote(dtype, guess[i].dtype()) : guess[i].dtype();
@@ -148,11 +160,9 @@ Tensor Problem::per_parameter(const PerParameter& given, DType wanted, const cha
     return filled(leaves[0], Shape{n});
   }
   if (given.paths() != fit_.paths)
-    refuse(
-        ErrorKind::tree, call,
-        formatted("{} is neither a number nor a tree like the parameters: it has {} leaves where "
-                  "they have {}, or other names",
-                  name, leaves.size(), guess_.size()));
+    refuse(ErrorKind::tree, call,
+           formatted("{} is neither a number nor a tree like the parameters: {}", name,
+                     other_leaves(given.paths(), fit_.paths)));
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const Shape& shape = guess_[i].shape();

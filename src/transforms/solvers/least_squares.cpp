@@ -86,6 +86,22 @@ void check_points(std::span<const Tensor> x, const Tensor& y, const FitCall& fit
                        aval_of(y).str()));
 }
 
+Tensor model_at(std::span<const Tensor> parameters, std::span<const Tensor> point,
+                FunctionRef<Tensor()> model) {
+  try {
+    return model();
+  } catch (const Error& e) {
+    const auto names = [](std::span<const Tensor> leaves) {
+      std::string all;
+      for (const Tensor& t : leaves) all += (all.empty() ? "" : ", ") + aval_of(t).str();
+      return all;
+    };
+    throw Error(e.kind(), formatted("{}; in the model of vt::curve_fit, which is given the "
+                                    "parameters first, {}, and then one point, {}",
+                                    e.what(), names(parameters), names(point)));
+  }
+}
+
 FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<const Tensor> guess,
                        const CurveFitOptions& options, const FitCall& fit) {
   using namespace fitting;

@@ -37,8 +37,8 @@ Objective::Objective(const FlatFunction& f, std::span<const Tensor> guess,
     if (!t.defined()) refuse(ErrorKind::value, call, named(i) + " of the guess is an empty Tensor");
     if (t.dtype() != f32 && t.dtype() != f64)
       refuse(ErrorKind::dtype, call,
-             named(i) + " of the guess is " + aval_of(t).str() +
-                 "; parameters are f32 or f64: write 1.0, not 1");
+             formatted("{} of the guess is {}; parameters are f32 or f64: {}", named(i),
+                       aval_of(t).str(), instead_of(t.dtype())));
     avals.emplace_back(t.dtype(), t.shape());
     n += t.size();
     dtype = i ? promote(dtype, t.dtype()) : t.dtype();

@@ -14,6 +14,7 @@
 #include "flat_vector.hpp"
 #include "ode_event.hpp"
 #include "ode_steps.hpp"
+#include "solver_numbers.hpp"
 
 namespace vt::detail {
 
@@ -52,6 +53,10 @@ Tensor option(const Tensor& t, const char* what, int rank, DType dtype, const Co
     fail(ErrorKind::dtype,
          formatted("{}: {} is {}; it must be real", call.name, what, aval_of(t).str()), call.where);
   return cast(t, dtype, call.where);
+}
+/// Of a leaf of y0: what is "y" or "y PATH" later.
+std::string name_at_start(const ControlCall& call, std::size_t leaf) {
+  return "y0" + call.carry_name(leaf).substr(1);
 }
 bool is_value_known(const Tensor& t) { return !is_tracer(t); }
 
@@ -315,12 +320,12 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
   std::vector<Tensor> start;
   for (std::size_t i = 0; i < y0.size(); ++i) {
     if (!y0[i].defined())
-      fail(ErrorKind::value, formatted("{}: {} is an empty Tensor", call.name, call.carry_name(i)),
-           call.where);
+      fail(ErrorKind::value,
+           formatted("{}: {} is an empty Tensor", call.name, name_at_start(call, i)), call.where);
     if (!is_float(y0[i].dtype()))
       fail(ErrorKind::dtype,
-           formatted("{}: {} must be real floats, not {}", call.name, call.carry_name(i),
-                     aval_of(y0[i]).str()),
+           formatted("{}: {} must be real floats, not {}: {}", call.name, name_at_start(call, i),
+                     aval_of(y0[i]).str(), solver_parts::instead_of(y0[i].dtype())),
            call.where);
     leaves.emplace_back(y0[i].dtype(), y0[i].shape());
     start.push_back(cast(y0[i], y0[i].dtype(), call.where));

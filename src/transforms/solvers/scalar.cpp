@@ -36,8 +36,8 @@ class NumberFunction {
                          aval_of(end).str()));
       if (end.dtype() != f32 && end.dtype() != f64)
         refuse(ErrorKind::dtype, call,
-               formatted("{} is {}; it must be f32 or f64: write 1.0, not 1", name,
-                         aval_of(end).str()));
+               formatted("{} is {}; it must be f32 or f64: {}", name, aval_of(end).str(),
+                         instead_of(end.dtype())));
       dtype = first ? end.dtype() : promote(dtype, end.dtype());
       first = false;
     }

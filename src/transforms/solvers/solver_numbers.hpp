@@ -48,6 +48,11 @@ inline Tensor outcome(const Tensor& converged, const Tensor& finite, const Tenso
 [[noreturn]] inline void refuse(ErrorKind kind, const ControlCall& call, const std::string& what) {
   fail(kind, std::string(call.name) + ": " + what, call.where);
 }
+/// What to write for a number that is no f32 or f64 where one of these is needed.
+inline const char* instead_of(DType given) {
+  if (is_complex(given)) return "give vt::real and vt::imag of it";
+  return is_float(given) ? "convert it with astype(vt::f32)" : "write 1.0, not 1";
+}
 inline void check_number(const ControlCall& call, const char* name, double value, double least,
                          const char* must) {
   if (!(value >= least))

@@ -50,7 +50,8 @@ class PerParameter {
 
 /// Options of least_squares. It stops at the first tolerance that is met; 0 turns one off. A
 /// default depends on the precision: f32 if parameters or residuals are f32. Only accepted steps
-/// are judged, and by ftol and xtol only those that are not short because of much damping.
+/// are judged, by xtol also those that rounding keeps from lowering the value; and by ftol and xtol
+/// only those that are not short because of much damping.
 struct LeastSquaresOptions {
   /// stop when a step lowers the value, as predicted and in fact, by at most ftol · value; 1e-18 in
   /// f64, 1e-9 in f32

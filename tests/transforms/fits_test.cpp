@@ -256,6 +256,20 @@ TEST(LeastSquares, WhyItEnds) {
   }
 }
 
+// Residuals end at rounding errors, which no step lowers: steps within xtol tell of convergence.
+TEST(LeastSquares, FitsWithoutNoiseConverge) {
+  for (const vt::DType d : {vt::f64, vt::f32}) {
+    const Tensor t = vt::linspace(0.0, 2.0, 20).astype(d);
+    const auto model = [=](Tensor p) { return p[0] * vt::exp(-p[1] * t) + p[2]; };
+    const auto converged = [=](Tensor p) {
+      return vt::least_squares([=](Tensor q) { return model(q) - model(p); }, 0.8 * p + 0.05)
+          .converged;
+    };
+    const Tensor truth = (0.5 + vt::random::uniform(vt::random::key(3), {1000, 3}, vt::f64));
+    EXPECT_TRUE(vt::all(vt::vmap(converged)(truth.astype(d))).item<bool>()) << vt::name_of(d);
+  }
+}
+
 // A parameter that is large or fixed does not end the search for others.
 TEST(LeastSquares, SizesOfParametersDoNotMatter) {
   const auto little = [](Tensor p) { return 1e-6 * (vt::exp(p[0]) - 2.0) + 0.0 * p[1]; };

@@ -254,7 +254,10 @@ class Steps {
       const Tensor most = tolerance.f * now.value;
       end(s, moved & now.undamped & (now.gain <= most) & (gain <= most), StopReason::ftol);
     }
-    if (tolerance.x > 0) end(s, moved & now.undamped & now.short_step, StopReason::xtol);
+    // Also where rounding alone keeps so short a step from lowering the value.
+    if (tolerance.x > 0)
+      end(s, finite & (now.runs > 0) & now.usable & now.undamped & now.short_step,
+          StopReason::xtol);
     end(s, s.damping > 1 / (epsilon * epsilon), StopReason::small_step);
     return s;
   }

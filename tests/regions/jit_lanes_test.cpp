@@ -312,6 +312,37 @@ TEST(LanesOfRegions, LargerValuesBesideATable) {
                        close, "table");
 }
 
+// What lies in memory in another shape: arrays of each lane and one of all, read by rows in loops,
+// and one that is overwritten after it was looked at.
+TEST(LanesOfLoops, LargerOperandsInAnotherShape) {
+  const Flat f = [](In a) -> Tensors {
+    const auto lane = [table = a[0]](Tensor own, Tensor n) {
+      const auto body = [&](Tensor i, Tensor sum, Tensor carried) {
+        const Tensor square = vt::reshape(own, {15, 15}), shared = vt::reshape(table, {9, 25}),
+                     before = vt::reshape(carried, {15, 15});
+        const auto row = [](const Tensor& t, Tensor at) {
+          return vt::reshape(vt::dynamic_slice_in_dim(t, at, 1), {t.dim(1)});
+        };
+        const Tensor next = vt::index_update(carried, 7 * i, sum * 0.5);
+        const Tensor seen = vt::sum(row(square, i)) + vt::sum(row(shared, i % 9)) +
+                            vt::sum(row(before, (7 * i) / 15) * row(square, i));
+        return std::tuple(i + 1, 0.3 * sum + vt::sin(seen) + next[3], next);
+      };
+      const auto [i, sum, carried] =
+          vt::while_loop([&](Tensor i, Tensor, Tensor) { return i < n; }, body,
+                         std::tuple(vt::tensor(0), vt::tensor(0.1), own * 0.5));
+      return std::pair(sum, carried);
+    };
+    const auto [sum, carried] = vt::vmap(lane)(a[1], a[2]);
+    return {sum, carried};
+  };
+  vt_test::expect_same(f,
+                       {vt_test::random_tensor(vt::f64, {225}, -1, 1, 1),
+                        vt_test::random_tensor(vt::f64, {20, 225}, -1, 1, 2),
+                        vt_test::random_tensor(vt::i32, {20}, 0, 14, 3)},
+                       close, "other shapes");
+}
+
 // Products of larger matrices as they lie in memory are left to the kernels of products.
 TEST(LanesOfRegions, LargerMatricesAsTheyLie) {
   if (vt_test::forced_backend() == "interpreter") GTEST_SKIP() << "has no regions";

@@ -103,15 +103,24 @@ Tensor tolerance(const OdeTolerance& given, const char* what, double by_default,
   return raveled(flat);
 }
 
-/// f(t, leaves…) as a function of (t, vector) that gives a vector.
-Recorded recorded_slope(const FlatFunction& f, std::span<const Aval> leaves, DType dtype,
-                        const ControlCall& call) {
-  std::int64_t n = 0;
-  for (const Aval& a : leaves) n += a.elements();
+/// A function of (t, leaves…) as one of (t, vector); `checked` makes one Tensor of its results.
+template <class Checked>
+Recorded recorded(const FlatFunction& f, std::span<const Aval> leaves, DType dtype,
+                  const ControlCall& call, const Checked& checked) {
   const FlatFunction on_vector = [&](std::span<const Tensor> in) {
     std::vector<Tensor> args{in[0]};
     for (const Tensor& t : unraveled(in[1], leaves)) args.push_back(t);
-    std::vector<Tensor> out = f(args);
+    return std::vector<Tensor>{cast(checked(f(args)), dtype, call.where)};
+  };
+  std::int64_t n = 0;
+  for (const Aval& a : leaves) n += a.elements();
+  const Aval avals[] = {Aval(dtype, Shape{}), Aval(dtype, Shape{n})};
+  return record(on_vector, avals,
+                {.kind = ScopeKind::branch, .transform = call.name, .where = call.where});
+}
+Recorded recorded_slope(const FlatFunction& f, std::span<const Aval> leaves, DType dtype,
+                        const ControlCall& call) {
+  return recorded(f, leaves, dtype, call, [&](std::vector<Tensor> out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!out[i].defined())
         fail(ErrorKind::tree, formatted("{}: the function gives an empty Tensor", call.name),
@@ -126,31 +135,20 @@ Recorded recorded_slope(const FlatFunction& f, std::span<const Aval> leaves, DTy
              call.where);
       out[i] = cast(out[i], leaves[i].dtype, call.where);
     }
-    return std::vector<Tensor>{cast(raveled(out), dtype, call.where)};
-  };
-  const Aval avals[] = {Aval(dtype, Shape{}), Aval(dtype, Shape{n})};
-  return record(on_vector, avals,
-                {.kind = ScopeKind::branch, .transform = call.name, .where = call.where});
+    return raveled(out);
+  });
 }
-
 Recorded recorded_event(const FlatFunction& event, std::span<const Aval> leaves, DType dtype,
                         const ControlCall& call) {
-  std::int64_t n = 0;
-  for (const Aval& a : leaves) n += a.elements();
-  const FlatFunction on_vector = [&](std::span<const Tensor> in) {
-    std::vector<Tensor> args{in[0]};
-    for (const Tensor& t : unraveled(in[1], leaves)) args.push_back(t);
-    const Tensor out = event(args)[0];
+  return recorded(event, leaves, dtype, call, [&](const std::vector<Tensor>& results) {
+    const Tensor out = results[0];
     if (!out.defined() || out.rank() != 0 || is_complex(out.dtype()) || is_bool(out.dtype()))
       fail(out.defined() && out.rank() != 0 ? ErrorKind::shape : ErrorKind::dtype,
            formatted("{}: the event gives {}; it must be a real scalar that is 0 at the event",
                      call.name, out.defined() ? aval_of(out).str() : "an empty Tensor"),
            call.where);
-    return std::vector<Tensor>{cast(out, dtype, call.where)};
-  };
-  const Aval avals[] = {Aval(dtype, Shape{}), Aval(dtype, Shape{n})};
-  return record(on_vector, avals,
-                {.kind = ScopeKind::branch, .transform = call.name, .where = call.where});
+    return out;
+  });
 }
 
 /// Times of which only the rounding of their dtype keeps those near t0 and t1 from being these.

@@ -12,18 +12,19 @@ root = Path(sys.argv[1])
 T, J, C, G = "src/trace/", "src/jit/", "src/jit/cpu/", "src/jit/cuda/"
 V, D = "src/transforms/vmap", "src/transforms/grad"
 BASE, IR, RECORD = T + "base", T + "ir", T + "record"
-ELEMENTS = T + "elements"
+ELEMENTS, PROCESSES = T + "elements", T + "processes"
 rows = [
     ("include/vt", []),
     ("include/vt/detail", []),
     (BASE, []),
+    (PROCESSES, [BASE]),
     (IR, [BASE]),
     (IR + "/shape_rules", [IR]),
     (ELEMENTS, [IR]),
     (T + "fiber", [BASE]),
     (T + "numerics", [BASE, IR]),
     (RECORD, [BASE, IR, T + "fiber"]),
-    (T + "interpret", [BASE, IR, T + "numerics", RECORD]),
+    (T + "interpret", [BASE, IR, T + "numerics", PROCESSES, RECORD]),
     (T + "simplify", [BASE, IR, RECORD]),
     (T + "io", [BASE, IR, RECORD, T + "interpret"]),
     (T + "ops/support", [BASE, IR, RECORD]),
@@ -38,6 +39,7 @@ rows = [
     (D + "/rules", [IR, T + "numerics", RECORD, D, D + "/control"]),
     ("src/transforms/autobatch", [BASE, IR, T + "fiber", RECORD]),
     ("src/transforms/dataset", [BASE, RECORD]),
+    ("src/transforms/distributed", [BASE, IR, PROCESSES, RECORD]),
     ("src/transforms/solvers", [IR, RECORD, T + "ops/support", V, D]),
     ("src/transforms", [IR, RECORD, T + "ops/support", V, D]),
     (J + "services", [BASE, IR]),

@@ -47,20 +47,21 @@ class AxisSpec {
 
 namespace detail {
 
-/// One axis per Tensor of `tree`. `path` and `what` are for the message when the list does not
-/// follow the tree.
-template <class T>
-void expand_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& out,
-                 const std::string& path, const char* what, CallSite where) {
+/// What a spec says of each Tensor of `tree`. A spec is one leaf, which it gives by `leaf`, or a
+/// list of `items()` that follows the tree. `path`, `what` and `noun` ("axes") are for the message
+/// when it does not.
+template <class T, class Spec, class Leaf, class Given>
+void expand_spec(const T& tree, const Spec& spec, Given (Spec::*leaf)() const, Vec<Leaf>& out,
+                 const std::string& path, const char* what, const char* noun, CallSite where) {
   if (!spec.is_list()) {
     if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
-      if constexpr (std::is_same_v<T, Tensor>) out.push_back(spec.axis());
-    } else if constexpr (requires { tree.axes_of_lanes(spec.axis()); }) {
+      if constexpr (std::is_same_v<T, Tensor>) out.push_back((spec.*leaf)());
+    } else if constexpr (requires { tree.axes_of_lanes((spec.*leaf)()); }) {
       // a container whose lanes live inside its elements
-      for (const std::optional<int>& axis : tree.axes_of_lanes(spec.axis())) out.push_back(axis);
+      for (const Leaf& axis : tree.axes_of_lanes((spec.*leaf)())) out.push_back(axis);
     } else {
       for_each_child(tree, [&](const auto& child, auto&&) {
-        expand_axes(child, spec, out, path, what, where);
+        expand_spec(child, spec, leaf, out, path, what, noun, where);
       });
     }
     return;
@@ -68,7 +69,7 @@ void expand_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& o
   if constexpr (std::is_same_v<T, Tensor> || is_static<T>) {
     fail(ErrorKind::tree,
          std::string(what) + ": " + path + " is " + (is_static<T> ? "a number" : "a Tensor") +
-             " but its axes are a list, " + spec.str(),
+             " but its " + noun + " are a list, " + spec.str(),
          where);
   } else {
     std::size_t children = 0;
@@ -76,39 +77,41 @@ void expand_axes(const T& tree, const AxisSpec& spec, Vec<std::optional<int>>& o
     if (children != spec.items().size())
       fail(ErrorKind::tree,
            std::string(what) + ": " + path + " has " + std::to_string(children) +
-               " parts but its axes are a list of " + std::to_string(spec.items().size()) + ", " +
-               spec.str(),
+               " parts but its " + noun + " are a list of " + std::to_string(spec.items().size()) +
+               ", " + spec.str(),
            where);
     std::size_t i = 0;
     for_each_child(tree, [&](const auto& child, auto&& name) {
-      expand_axes(child, spec.items()[i++], out,
-                  path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, where);
+      expand_spec(child, spec.items()[i++], leaf, out,
+                  path + (path.empty() || path.back() == ']' ? "" : " ") + name(), what, noun,
+                  where);
     });
   }
 }
 
-/// The same for a whole argument list: a list has an entry per argument.
-template <class... T>
-Vec<std::optional<int>> expand_argument_axes(const std::tuple<T...>& arguments,
-                                             const AxisSpec& spec, const char* what,
-                                             CallSite where) {
-  Vec<std::optional<int>> axes;
+/// The same for a whole argument list: a list has an entry per argument. `option`: "in_axes".
+template <class Spec, class Given, class... T>
+Vec<std::decay_t<Given>> expand_argument_spec(const std::tuple<T...>& arguments, const Spec& spec,
+                                              Given (Spec::*leaf)() const, const char* what,
+                                              const char* option, const char* noun,
+                                              const char* example, CallSite where) {
+  Vec<std::decay_t<Given>> leaves;
   if (spec.is_list() && spec.items().size() != sizeof...(T))
     fail(ErrorKind::tree,
-         std::string(what) + ": in_axes " + spec.str() + " has " +
+         std::string(what) + ": " + option + " " + spec.str() + " has " +
              std::to_string(spec.items().size()) +
              (spec.items().size() == 1 ? " entry for " : " entries for ") +
              std::to_string(sizeof...(T)) + (sizeof...(T) == 1 ? " argument" : " arguments") +
-             ": give it one for each, as in {0, vt::unmapped} for two",
+             ": give it one for each, as in " + example + " for two",
          where);
   std::size_t i = 0;
   auto one = [&](const auto& argument) {
-    expand_axes(argument, spec.is_list() ? spec.items()[i] : spec, axes,
-                "argument " + std::to_string(i), what, where);
+    expand_spec(argument, spec.is_list() ? spec.items()[i] : spec, leaf, leaves,
+                "argument " + std::to_string(i), what, noun, where);
     ++i;
   };
   std::apply([&](const auto&... argument) { (one(argument), ...); }, arguments);
-  return axes;
+  return leaves;
 }
 
 }  // namespace detail

@@ -63,15 +63,16 @@ template <class Result, class... A>
 Result vmapped(const FlatFunction& f, CallTrees<Result, A...>& g, const VmapOptions& options,
                CallSite where) {
   const Vec<MappedAxis> in_axes =
-      expand_argument_axes(g.arguments(), options.in_axes, "vt::vmap", where);
+      expand_argument_spec(g.arguments(), options.in_axes, &AxisSpec::axis, "vt::vmap", "in_axes",
+                           "axes", "{0, vt::unmapped}", where);
   const VmapCall call{
       .arguments = g.leaves(),
       .in_axes = in_axes,
       .out_axes =
           [&](std::size_t) {
             Vec<MappedAxis> axes;
-            expand_axes(g.last(), options.out_axes, axes, "the result", "vt::vmap: out_axes",
-                        where);
+            expand_spec(g.last(), options.out_axes, &AxisSpec::axis, axes, "the result",
+                        "vt::vmap: out_axes", "axes", where);
             return axes;
           },
       .axis_size = options.axis_size,
@@ -135,7 +136,8 @@ auto pfor_of(F& f, PforCount n, PforOptions options, CallSite where) {
   VmapCall call;
   call.out_axes = [&](std::size_t) {
     Vec<MappedAxis> axes;
-    expand_axes(g.last(), 0, axes, "the result", "vt::pfor", where);
+    expand_spec(g.last(), AxisSpec(0), &AxisSpec::axis, axes, "the result", "vt::pfor", "axes",
+                where);
     return axes;
   };
   call.axis_name = options.axis_name;

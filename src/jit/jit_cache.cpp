@@ -16,7 +16,7 @@
 #include "../trace/base/locks.hpp"
 #include "../trace/base/machine_level.hpp"
 #include "../trace/base/recent_map.hpp"
-#include "../trace/ir/effects.hpp"
+#include "../trace/ir/collectives.hpp"
 #include "../trace/ir/executable.hpp"
 #include "../trace/record/devices.hpp"
 #include "../trace/record/literals.hpp"
@@ -620,7 +620,7 @@ std::string JitCache::explain_page(std::span<const Tensor> arguments, const Stat
   }
   graphs.push_back({"simplified", to_text(*program->graph, true)});
   const Vec<BufferRef> inputs = brought(program->inputs(arguments, where), program->device);
-  return detail::explain_page(*program->executable, inputs, !has_effects(*program->graph), graphs,
+  return detail::explain_page(*program->executable, inputs, !keeps_order(*program->graph), graphs,
                               where);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../trace/ir/effects.hpp"
+#include "../trace/ir/collectives.hpp"
 #include "cpu/runtime/row_program.hpp"
 #include "passes/any_rows.hpp"
 #include "passes/passes.hpp"
@@ -97,7 +97,7 @@ std::shared_ptr<Executable> RowFamilies::program(std::string key, const GraphBod
   if (!known) known = families_.emplace(std::move(key), std::make_shared<Family>(), gone);
   Family& f = **known;
   ++f.sizes;
-  if (f.refused || has_effects(graph)) return nullptr;
+  if (f.refused || keeps_order(graph)) return nullptr;
   GraphBody flat = inline_calls(graph);
   if (f.sizes <= own_programs) {
     f.last = std::move(avals);

@@ -9,7 +9,7 @@
 
 #include "../trace/base/locks.hpp"
 #include "../trace/base/recent_map.hpp"
-#include "../trace/ir/effects.hpp"
+#include "../trace/ir/collectives.hpp"
 #include "../trace/ir/executable.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
@@ -109,7 +109,7 @@ Vec<BufferRef> or_interpreted(const GraphBody& graph, std::span<const BufferRef>
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::memory, "vt: there is no memory left to run it", thread_state().where);
   } catch (const Error& e) {
-    if (!stopped_by_end(e) || !may_repeat || has_effects(graph)) throw;
+    if (!stopped_by_end(e) || !may_repeat || keeps_order(graph)) throw;
   }
   return interpreted(graph, inputs);
 }

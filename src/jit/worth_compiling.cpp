@@ -6,7 +6,7 @@
 #include <vt/detail/loops.hpp>
 
 #include "../trace/base/environment.hpp"
-#include "../trace/ir/effects.hpp"
+#include "../trace/ir/collectives.hpp"
 #include "../trace/ir/executable.hpp"
 #include "../trace/numerics/fft_kernels.hpp"
 #include "../trace/numerics/linalg_kernels.hpp"
@@ -117,7 +117,7 @@ std::optional<GraphBody> as_batched_calls(const GraphBody& graph, bool interpret
 std::optional<Vec<BufferRef>> interpreted_soon(const GraphBody& graph,
                                                std::span<const BufferRef> inputs) {
   constexpr std::int64_t steps_worth_compiling = 1 << 17;  // some tens of milliseconds
-  if (has_effects(graph)) return interpreted(graph, inputs);
+  if (keeps_order(graph)) return interpreted(graph, inputs);
   const InterpreterBudget budget(steps_worth_compiling);
   try {
     return interpreted(graph, inputs);

@@ -23,6 +23,12 @@ class RandomProgram {
   explicit RandomProgram(std::uint64_t seed, int steps, int depth = 0)
       : seed_(seed), steps_(steps), depth_(depth) {}
 
+  /// With collectives over these axes, which are alive where it is called.
+  RandomProgram& over(std::vector<std::string> axes) {
+    axes_ = std::move(axes);
+    return *this;
+  }
+
   /// The result: some Tensor that depends on what the seed says.
   vt::Tensor operator()(const vt::Tensor& x, const vt::Tensor& y) const {
     engine_.seed(seed_ * 0x9e3779b97f4a7c15u + 7);
@@ -80,6 +86,7 @@ class RandomProgram {
   }
 
   T step() const {
+    if (!axes_.empty() && random(4) == 0) return met(pick());
     switch (random(7)) {
       case 0: return unary(pick());
       case 1:
@@ -254,6 +261,62 @@ class RandomProgram {
     return all;
   }
 
+  /// What the lanes or processes of an axis make of it together.
+  T met(const T& t) const {
+    const std::string& axis = axes_[random(static_cast<int>(axes_.size()))];
+    const std::int64_t n = vt::axis_size(axis);
+    const auto for_all = [&] {  // something for each of them
+      vt::Shape weights = vt::Shape::filled(t.rank() + 1, 1);
+      weights[0] = n;
+      return t * constant(weights);
+    };
+    const auto meeting = [axis](T v) { return 0.5 * (v - vt::sin(vt::pmean(v, axis))); };
+    switch (random(depth_ > 0 ? 11 : 14)) {  // inside of lanes no predicate is shared
+      case 0: return vt::psum(vt::tanh(t), axis) * 0.3;
+      case 1: return vt::pmean(t, axis);
+      case 2:
+        features_.smooth = false;
+        return random(2) ? vt::pmax(t, axis) : vt::pmin(t, axis);
+      case 3: return vt::tensordot(constant({n}), vt::all_gather(t, axis), vt::Axes{0}, vt::Axes{0});
+      case 4: {
+        std::vector<std::pair<std::int64_t, std::int64_t>> to_next;
+        for (std::int64_t i = 0; i + random(2) < n; ++i) to_next.emplace_back(i, (i + 1) % n);
+        return vt::ppermute(t, axis, to_next);
+      }
+      case 5: {
+        std::vector<std::int64_t> sources;
+        for (std::int64_t i = 0; i < n; ++i) sources.push_back((i * (n > 2 ? n - 1 : 1) + 1) % n);
+        return vt::pshuffle(t, axis, sources);
+      }
+      case 6: return vt::psum_scatter(for_all(), axis);
+      case 7: return vt::sum(vt::all_to_all(for_all(), axis, 0, 0), 0) * 0.5;
+      case 8: return t * vt::cos(0.3 * vt::axis_index(axis));
+      case 9: return vt::psum(t, vt::AxisNames(axes_)) * 0.2;
+      case 10:
+        return vt::fori_loop(0, 2, [&](T, T v) { return meeting(v); }, t);
+      case 11: {
+        features_.smooth = false;
+        const auto go_on = [axis](T i, T v) {
+          return (i < 3) & (vt::pmax(vt::mean(v), axis) > -0.2);
+        };
+        return vt::while_loop(go_on, [&](T i, T v) { return std::pair(i + 1, meeting(v)); },
+                              std::pair(T(0), t)).second;
+      }
+      case 12: {
+        features_.smooth = false;
+        const T other = vt::mean(pick());
+        return vt::cond(vt::psum(vt::mean(t), axis) > 0.1, [&](T v) { return meeting(v) * other; },
+                        [](T v) { return vt::sin(v); }, t);
+      }
+      default: {
+        features_.smooth = false;
+        const T other = vt::mean(pick());
+        return vt::cond(vt::mean(t) > 0.1, [&](T v) { return vt::cos(v) * other; },
+                        [](T v) { return vt::sin(v); }, t);
+      }
+    }
+  }
+
   T contracted(const T& t) const {
     const T m = t.rank() >= 2 ? t : vt::outer(t, t) * 0.5;
     switch (random(4)) {
@@ -270,8 +333,11 @@ class RandomProgram {
     ++features_.nested;
     const std::uint64_t inner_seed = engine_();
     const T other = vt::mean(pick());
-    auto inner = [inner_seed, depth = depth_ + 1, parent = this](const T& a, const T& b) {
-      const RandomProgram p(inner_seed, 3, depth);
+    bool all_meet = true;
+    auto inner = [inner_seed, depth = depth_ + 1, parent = this, &all_meet](const T& a,
+                                                                            const T& b) {
+      RandomProgram p(inner_seed, 3, depth);
+      if (all_meet) p.over(parent->axes_);
       const T result = p(a, b);
       parent->features_.smooth = parent->features_.smooth && p.features().smooth;
       return result;
@@ -300,6 +366,7 @@ class RandomProgram {
           features_.smooth = false;
           n = vt::argmax(vt::ravel(t)) % static_cast<int>(rows + 1);
         }
+        all_meet = false;  // lanes that do not run would not come
         const bool meet = random(2);
         const auto of_row = [&](T i) {
           const T row = mapped[i];
@@ -312,6 +379,7 @@ class RandomProgram {
 
   std::uint64_t seed_;
   int steps_, depth_;
+  std::vector<std::string> axes_;
   mutable std::mt19937_64 engine_;
   mutable std::vector<T> pool_;
   mutable Features features_;

@@ -3,6 +3,7 @@
 // wrong uses.
 #include <functional>
 
+#include "support/collective_cases.hpp"
 #include "support/message.hpp"
 #include "support/property.hpp"
 
@@ -14,66 +15,13 @@ using vt_test::expect_close;
 using vt_test::expect_error;
 using vt_test::message;
 using vt_test::Tolerance;
-using Function = std::function<Tensor(Tensor)>;
+using vt_test::Collective;
+using Function = vt_test::Collective::Function;
 
 constexpr Tolerance near{.relative = 1e-7, .absolute = 1e-8},
     same{.relative = 1e-12, .absolute = 1e-13};
-constexpr int lanes = 4;
-
-/// A collective on what one lane has, f64[4,2], and what all lanes get of all of it, f64[4,4,2].
-struct Collective {
-  const char* name;
-  Function lane, whole;
-};
-Tensor to_all(Tensor one) { return vt::stack({one, one, one, one}); }
-const std::vector<Collective> collectives = {
-    {"psum", [](Tensor x) { return vt::psum(x, "i"); },
-     [](Tensor x) { return to_all(vt::sum(x, 0)); }},
-    {"pmean", [](Tensor x) { return vt::pmean(x, "i"); },
-     [](Tensor x) { return to_all(vt::mean(x, 0)); }},
-    {"pmax", [](Tensor x) { return vt::pmax(x, "i"); },
-     [](Tensor x) { return to_all(vt::max(x, 0)); }},
-    {"pmin", [](Tensor x) { return vt::pmin(x, "i"); },
-     [](Tensor x) { return to_all(vt::min(x, 0)); }},
-    {"all_gather", [](Tensor x) { return vt::all_gather(x, "i"); },
-     [](Tensor x) { return to_all(x); }},
-    {"all_gather at the end", [](Tensor x) { return vt::all_gather(x, "i", {.axis = -1}); },
-     [](Tensor x) { return to_all(vt::moveaxis(x, {0}, {2})); }},
-    {"all_gather tiled",
-     [](Tensor x) { return vt::all_gather(x, "i", {.axis = 1, .tiled = true}); },
-     [](Tensor x) { return to_all(vt::reshape(vt::moveaxis(x, {0}, {1}), {4, 8})); }},
-    {"all_to_all", [](Tensor x) { return vt::all_to_all(x, "i", 0, 1); },
-     [](Tensor x) { return vt::transpose(x, {1, 2, 0}); }},
-    {"all_to_all tiled", [](Tensor x) { return vt::all_to_all(x, "i", 0, 1, {.tiled = true}); },
-     [](Tensor x) { return vt::reshape(vt::transpose(x, {1, 0, 2}), {4, 1, 8}); }},
-    {"psum_scatter", [](Tensor x) { return vt::psum_scatter(x, "i"); },
-     [](Tensor x) { return vt::sum(x, 0); }},
-    {"psum_scatter tiled", [](Tensor x) { return vt::psum_scatter(x, "i", {.tiled = true}); },
-     [](Tensor x) { return vt::reshape(vt::sum(x, 0), {4, 1, 2}); }},
-    {"ppermute round",
-     [](Tensor x) { return vt::ppermute(x, "i", {{0, 1}, {1, 2}, {2, 3}, {3, 0}}); },
-     [](Tensor x) { return vt::roll(x, 1, 0); }},
-    {"ppermute with gaps", [](Tensor x) { return vt::ppermute(x, "i", {{3, 0}, {1, 2}}); },
-     [](Tensor x) { return vt::stack({x[3], x[1] * 0.0, x[1], x[1] * 0.0}); }},
-    {"pshuffle", [](Tensor x) { return vt::pshuffle(x, "i", {2, 0, 3, 1}); },
-     [](Tensor x) { return vt::take(x, vt::tensor({2, 0, 3, 1}), 0); }},
-    {"shared operand",
-     [](Tensor x) { return x * vt::psum(vt::tensor({0.2, 0.3}), "i") + vt::psum(1, "i"); },
-     [](Tensor x) { return x * vt::tensor({0.8, 1.2}) + 4.0; }},
-    {"shared exchange",
-     [](Tensor x) { return x[0] + vt::all_to_all(vt::tensor({1.0, 2.0, 3.0, 4.0}), "i", 0, 0)[0]; },
-     [](Tensor x) {
-       return vt::take(x, vt::tensor(0), 1) + vt::tensor({{1.0}, {2.0}, {3.0}, {4.0}});
-     }},
-    {"shared ppermute",
-     [](Tensor x) { return x + vt::ppermute(vt::tensor({5.0, 7.0}), "i", {{0, 2}}); },
-     [](Tensor x) {
-       return x + vt::reshape(vt::tensor({0.0, 0.0, 0.0, 0.0, 5.0, 7.0, 0.0, 0.0}), {4, 1, 2});
-     }},
-    {"index", [](Tensor x) { return 0.3 * x * vt::axis_index("i"); },
-     [](Tensor x) { return 0.3 * x * vt::reshape(vt::arange(4), {4, 1, 1}); }},
-};
-
+const auto& collectives = vt_test::collective_cases;
+constexpr int lanes = vt_test::lanes_of_cases;
 const Tensor xs = vt_test::random_tensor(vt::f64, {lanes, 4, 2}, 0.2, 1.2, 7);
 
 /// What one lane returns, and the sum of it over all lanes by whole arrays; neither linear nor

@@ -2,7 +2,7 @@
 // computed again where they are used.
 #include "fusion_groups.hpp"
 
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "../nest/schedule.hpp"
@@ -522,7 +522,7 @@ void FusionPlanner::add_step(int equation, int& last_effect) {
   g.stages.push_back(std::move(stage));
   for (Var v : e.outputs) g.defines.push_back(v);
   const int id = add_group(std::move(g));
-  if (!has_effect(e)) return;
+  if (!keeps_order(e)) return;
   groups[id].before = last_effect;
   if (last_effect >= 0) groups[last_effect].after = id;
   last_effect = id;

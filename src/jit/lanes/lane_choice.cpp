@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "../../trace/base/environment.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
 #include "flow_graph.hpp"
@@ -16,7 +16,7 @@ namespace lane_choice {
 
 // Effects happen lane by lane, as groups have it.
 bool may_part(const Equation& e) {
-  return lanes_from_environment() != "groups" && !has_effect(e) &&
+  return lanes_from_environment() != "groups" && !keeps_order(e) &&
          e.as<BatchedCallParams>().lanes.count > 0;
 }
 

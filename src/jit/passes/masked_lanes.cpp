@@ -9,7 +9,7 @@
 #include <vt/ops.hpp>
 #include <vt/tensor.hpp>
 
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/node.hpp"
@@ -23,7 +23,7 @@ namespace lane_masks {
 using Tensors = std::vector<Tensor>;
 
 bool is_masked(const GraphBody& g, const Equation& e, const RegisterLimits& limits) {
-  return lanes_of(e) && !has_effect(e) && !register_form(alone(g, e), 0, limits);
+  return lanes_of(e) && !keeps_order(e) && !register_form(alone(g, e), 0, limits);
 }
 
 // Could it run for ever on a state that nobody asked it for?

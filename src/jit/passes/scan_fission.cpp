@@ -10,7 +10,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/hash_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../regions/register_kernel.hpp"
@@ -309,7 +309,7 @@ class Mover {
 
 GraphBody move_out_of_scans(const GraphBody& graph, std::int64_t frame) {
   const auto movable = [&](const Equation& e) {
-    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !has_effect(e) &&
+    return e.op == Op::scan && e.as<ScanParams>().length > 1 && !keeps_order(e) &&
            !register_form(alone(graph, e), frame);
   };
   if (none_of(graph.equations, movable)) return graph;

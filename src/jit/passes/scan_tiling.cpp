@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "../../trace/ir/axis_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../regions/lane_form.hpp"
 
 namespace vt::detail {
@@ -66,7 +66,7 @@ RowCut cut_rows(const GraphBody& body, std::size_t carries) {
   for (std::size_t i = 0; i < carries; ++i)
     if (lanes.axis(body.inputs[i]) != lanes.axis(body.outputs[i])) return {};
   for (const Equation& e : body.equations)
-    if (has_effect(e) || !rows_stay_apart(lanes, e)) return {};
+    if (keeps_order(e) || !rows_stay_apart(lanes, e)) return {};
   RowCut cut{body.aval(body.inputs[largest]).shape[0], 1, {}};
   for (std::size_t v = 0; v < body.avals.size(); ++v)
     cut.axis.push_back(lanes.axis(static_cast<Var>(v)));

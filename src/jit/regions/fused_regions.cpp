@@ -7,7 +7,7 @@
 
 #include "../../trace/base/environment.hpp"
 #include "../../trace/ir/axis_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "lane_form.hpp"
@@ -361,7 +361,7 @@ bool lanes_in_groups() {
 GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;
   for (const Equation& e : graph.equations)
-    if (has_effect(e)) return graph;  // which would have to keep their order
+    if (keeps_order(e)) return graph;  // which would have to keep their order
   if (none_of(graph.equations, fused_regions::is_seed)) return graph;
   return fused_regions::form_over_leading_axes(
       fused_regions::LaneRegions(std::move(graph), limits).run(), limits);

@@ -10,7 +10,7 @@
 
 #include <vt/detail/small_vec.hpp>
 
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/schedule.hpp"
@@ -172,7 +172,7 @@ class FitCheck {
   bool equation(Scope& s, const Equation& e) {
     const GraphBody& g = s.graph;
     const bool recurs = e.op == Op::recursive_call;
-    if ((!recurs && has_effect(e)) || family_of(e.op) == Family::effect) return false;
+    if ((!recurs && keeps_order(e)) || family_of(e.op) == Family::effect) return false;
     if (limits_.has_code && is_elementwise(e.op) && !limits_.has_code(e.op)) return false;
     Vec<ValuePlace> operands;
     int large = 0;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "../../trace/ir/axis_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/schedule.hpp"
 #include "known_elements.hpp"
@@ -279,7 +279,7 @@ class SingleRegions {
 GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame) {
   using single_regions::SingleRegions;
   if (!keeps_zeros(graph) ||
-      any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
+      any_of(graph.equations, [](const Equation& e) { return keeps_order(e); }))
     return graph;
   // Without lanes, SIMD lanes along a Jacobian's rows would compute all of them, but several at
   // once.
@@ -298,7 +298,7 @@ GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std
 GraphBody form_single_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame,
                               FunctionRef<std::size_t(const GraphBody&)> steps_of) {
   for (const Equation& e : graph.equations)
-    if (has_effect(e)) return graph;  // which would have to keep their order
+    if (keeps_order(e)) return graph;  // which would have to keep their order
   std::optional<GraphBody> formed =
       single_regions::SingleRegions(graph, limits, frame).run(steps_of);
   return formed ? std::move(*formed) : std::move(graph);

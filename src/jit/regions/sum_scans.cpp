@@ -8,7 +8,7 @@
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "../nest/cost_model.hpp"
 #include "lane_form.hpp"
@@ -212,7 +212,7 @@ class SumScan {
     return e.op == Op::iota && e.as<IotaParams>().axis == axes_of(e.outputs[0]).axis(e.outputs[0]);
   }
   bool is_of_a_row(const Equation& e, const LaneAxes& axes) const {
-    if (e.outputs.size() != 1 || has_effect(e) || axes.ambiguous(e.outputs[0])) return false;
+    if (e.outputs.size() != 1 || keeps_order(e) || axes.ambiguous(e.outputs[0])) return false;
     if (e.op == Op::iota && e.as<IotaParams>().axis == axes.axis(e.outputs[0])) return true;
     switch (family_of(e.op)) {
       case Family::leaf: return e.op == Op::full && axes.equation(e).has_value();
@@ -403,7 +403,7 @@ class SumScan {
   /// a scan inside makes it element by element.
   bool is_made_anew(Var v) const {
     const int m = makers_[v];
-    if (m < 0 || g_.aval(v).elements() <= least_elements_ || has_effect(g_.equations[m]))
+    if (m < 0 || g_.aval(v).elements() <= least_elements_ || keeps_order(g_.equations[m]))
       return false;
     switch (family_of(g_.equations[m].op)) {
       case Family::leaf:
@@ -426,7 +426,7 @@ class SumScan {
     constexpr std::int64_t most = 288;
     Vec<bool> is(g_.avals.size());
     for (const Equation& e : g_.equations) {
-      if (e.outputs.size() != 1 || has_effect(e) || g_.aval(e.outputs[0]).elements() > most)
+      if (e.outputs.size() != 1 || keeps_order(e) || g_.aval(e.outputs[0]).elements() > most)
         continue;
       const Family f = family_of(e.op);
       const bool plain = f == Family::leaf || f == Family::unary || f == Family::binary ||

@@ -25,7 +25,7 @@ void refuse_rule(Frame& frame) { refuse_dtype(frame); }
 constexpr std::optional<InterpretRule> rule_of_family(const OpInfo& op) {
   switch (op.family) {
     case Family::linalg: return interp_linalg::matrices;
-    case Family::collective: return interp_structure::collective;
+    case Family::collective: return interp_processes::collective;
     default: return std::nullopt;
   }
 }

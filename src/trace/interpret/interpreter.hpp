@@ -182,12 +182,14 @@ namespace interp_dot {
 void dot_general(Frame&), conv_general(Frame&);
 }
 namespace interp_structure {
-void collective(Frame&);
 void call(Frame&);
 void recursive_call(Frame&);
 }  // namespace interp_structure
 namespace interp_control {
 void batched_call(Frame&), cond(Frame&), while_loop(Frame&), fused_region(Frame&), scan(Frame&);
+}
+namespace interp_processes {
+void collective(Frame&);
 }
 namespace interp_effect {
 void debug_print(Frame&), check(Frame&), callback(Frame&);

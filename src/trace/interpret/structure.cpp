@@ -1,7 +1,6 @@
 // Interpreter rules of the leaves (constant, full, iota) and of equations that own a sub-graph:
 // they run its body.
 #include <algorithm>
-#include <string>
 
 #include "../record/recursion.hpp"
 #include "interpreter.hpp"
@@ -41,14 +40,6 @@ void iota(Frame& frame) {
 }  // namespace interp_leaf
 
 namespace interp_structure {
-
-void collective(Frame& frame) {
-  const std::string name(name_of(frame.equation.op));
-  fail(ErrorKind::transform,
-       "vt::" + name + ": the lanes of \"" + frame.params<CollectiveParams>().axis->name +
-           "\" are known only inside its vt::vmap; it cannot be run alone",
-       frame.equation.where);
-}
 
 void call(Frame& frame) {
   const auto results = interpret(*frame.params<CallParams>().body, frame.inputs);

@@ -1,6 +1,9 @@
-// Collectives: finding the equations that work over a named axis.
+// Collectives: finding the equations that work over a named axis, and the axes of meshes.
 #pragma once
 
+#include <string_view>
+
+#include "effects.hpp"
 #include "graph.hpp"
 
 namespace vt::detail {
@@ -12,5 +15,27 @@ constexpr bool has_axes(Op op) {
 /// Does the equation, or an equation of the Graph, work over `axis`?
 bool works_over(Op, const ParamsRef&, const NamedAxis& axis);
 bool works_over(const GraphBody&, const NamedAxis& axis);
+
+/// The axis of that name in meshes whose ranks lie so: one object for equal ones, so that a Graph
+/// is the same when it is recorded again.
+AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride);
+
+/// Does it exchange data with other processes, itself or in a sub-graph? All processes must do this
+/// in the same order: no pass moves it into or out of a branch or loop, and programs run it in the
+/// order of the Graph.
+bool communicates(Op, const ParamsRef&);
+inline bool communicates(const Equation& e) {
+  return has_axes(e.op) && communicates(e.op, e.params);
+}
+/// Asks each sub-graph once.
+bool communicates(const GraphBody&);
+
+/// Does it have an effect, or communicate? No pass drops, merges, repeats or moves it: what is
+/// known of values differs between processes.
+inline bool keeps_order(Op op, const ParamsRef& params) {
+  return has_effect(op, params) || communicates(op, params);
+}
+inline bool keeps_order(const Equation& e) { return has_effect(e) || communicates(e); }
+inline bool keeps_order(const GraphBody& g) { return has_effects(g) || communicates(g); }
 
 }  // namespace vt::detail

@@ -6,7 +6,6 @@
 
 #include "../base/stack.hpp"
 #include "collectives.hpp"
-#include "effects.hpp"
 #include "recursive_function.hpp"
 
 namespace vt::detail {
@@ -134,7 +133,7 @@ Dependence::Flags Dependence::results(const GraphBody& graph, const Equation& e,
 void Liveness::propagate(const GraphBody& graph, Flags& live) {
   Flags results;
   for (auto e = graph.equations.rbegin(); e != graph.equations.rend(); ++e) {
-    const bool stays = has_effect(*e);
+    const bool stays = keeps_order(*e);
     results.clear();
     for (Var v : e->outputs) results.push_back(live[v]);
     if (!stays && !dependence_parts::any(results)) continue;

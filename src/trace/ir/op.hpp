@@ -237,6 +237,8 @@ inline constexpr std::uint32_t wide_inexact = wide | complexes;
   op(all_gather, collective, 1, linear, any, 1)                                                \
   op(all_to_all, collective, 1, linear, any, 1)                                                \
   op(ppermute, collective, 1, linear, any, 1)                                                  \
+  op(spread, collective, 1, linear, any, 0)                                                    \
+  op(axis_index, collective, 0, zero, any, 1)                                                  \
   /* structure: equations that own a sub-graph */                                              \
   op(call, structure, -1, none, any, 1)                                                        \
   op(batched_call, structure, -1, none, any, 1)                                                \
@@ -351,7 +353,8 @@ consteval Op first_elementwise_without_rule(const RuleTable<Rule>& table) {
 constexpr bool is_control(Op op) { return op == Op::cond || op == Op::while_ || op == Op::scan; }
 /// Equations that may become one function, with their sub-graphs inside.
 constexpr bool may_be_register_kernel(Op op) { return is_control(op) || op == Op::fused_region; }
-/// Works between the lanes of a named axis; vmap resolves it, nothing ever runs it.
+/// Works between the lanes of a named axis, and vmap resolves it; or between the processes of a
+/// mesh.
 constexpr bool is_collective(Op op) { return family_of(op) == Family::collective; }
 constexpr bool is_comparison(Op op) {
   return op == Op::eq || op == Op::ne || op == Op::lt || op == Op::le || op == Op::gt ||

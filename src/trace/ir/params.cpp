@@ -144,6 +144,7 @@ struct Hasher {
   }
   void add(const CollectiveParams& p) {
     mix(reinterpret_cast<std::uintptr_t>(p.axis.get()));
+    mix(p.shared);
     for (std::int64_t s : p.sources) mix(static_cast<std::uint64_t>(s));
   }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }

@@ -255,20 +255,27 @@ struct PartsParams {
   bool operator==(const PartsParams&) const;
 };
 
-/// An axis of lanes that a vmap has named. It is known by its object, as a name may come again
-/// further in.
+/// An axis of lanes that a vmap has named, or of the processes of a mesh. It is known by its object:
+/// a name may come again further in, and mesh_axis gives one object for equal axes of meshes.
 struct NamedAxis {
   std::string name;
   std::int64_t size = 0;
   bool partial = false;  ///< some of its lanes may not run: of a pfor whose n is a Tensor
+  /// of a mesh: ranks from one of the axis to the next; 0: lanes of a vmap
+  std::int64_t stride = 0;
+  bool is_of_mesh() const { return stride > 0; }
 };
 using AxisRef = std::shared_ptr<const NamedAxis>;
 /// psum, pmax, pmin: x of all lanes combined, the same for each. all_gather: the x of all lanes
 /// along a new axis 0. all_to_all: axis 0 of x has an element for each lane; result[j] of lane i is
-/// x[i] of lane j. ppermute: x of another lane.
+/// x[i] of lane j. ppermute: x of another lane. spread: x, as if each process had its own.
+/// axis_index: which process this one is.
 struct CollectiveParams {
   AxisRef axis;
   Vec<std::int64_t> sources;  ///< ppermute: for each lane the one whose x it gets; −1: zeros
+  /// Of a mesh, outside of the shard_map: what all processes share counts once. The transpose of
+  /// psum is then spread, and the other way round.
+  bool shared = false;
   bool operator==(const CollectiveParams&) const = default;
 };
 

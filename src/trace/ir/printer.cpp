@@ -223,6 +223,7 @@ struct ParamsText {
   }
   std::string operator()(const CollectiveParams& p) const {
     std::string text = "axis=" + p.axis->name;
+    if (p.shared) text += ", shared";
     if (op != Op::ppermute) return text;
     text += ", sources=(";
     for (std::size_t i = 0; i < p.sources.size(); ++i)

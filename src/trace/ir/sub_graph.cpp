@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "effects.hpp"
+#include "collectives.hpp"
 
 namespace vt::detail {
 
 namespace sub_graphs {
 
 bool matters(const Equation& e, const Vec<int>& reads) {
-  return has_effect(e) || any_of(e.outputs, [&](Var v) { return reads[v] > 0; });
+  return keeps_order(e) || any_of(e.outputs, [&](Var v) { return reads[v] > 0; });
 }
 
 /// `seen`: bodies that have none.

@@ -31,6 +31,10 @@ Tensor emitted(Op op, const Tensor& x, const AxisRef& axis, CallSite where) {
   return emit(op, make_params(CollectiveParams{axis, {}}), {x}, where);
 }
 
+Tensor index_of_process(const AxisRef& axis, CallSite where) {
+  return emit(Op::axis_index, make_params(CollectiveParams{axis, {}}), {}, where);
+}
+
 /// Small integers are summed in 32 bits, as vt::sum does.
 Tensor summable(const Tensor& x, CallSite where) {
   return aval_of(x).weak ? to_number(x, where) : cast(x, sum_dtype(x.dtype()), where);
@@ -218,7 +222,9 @@ Tensor axis_index(const AxisNames& names, CallSite where) {
   const detail::UserLine line(where);
   Tensor index;
   for (const detail::AxisRef& axis : detail::collectives::axes_of(names, "axis_index", where)) {
-    const Tensor own = detail::live_axis(axis->name, "axis_index", where).index;
+    const Tensor own = axis->is_of_mesh()
+                           ? detail::collectives::index_of_process(axis, where)
+                           : detail::live_axis(axis->name, "axis_index", where).index;
     index = index.defined() ? index * axis->size + own : own;
   }
   return index;

@@ -55,7 +55,7 @@ CallResults emit_call(const DerivedFunction& f, std::span<const Tensor> operands
     Node* n = place_node(Op::call, f.params, all, level_for(Op::call, f.params, all, line), line);
     n->avals = f.params->as<CallParams>().results;
     CallResults results(adopted(n));
-    if (n->effect) run_effect(n, line);
+    if (n->at_once) run_at_once(n, line);
     return results;
   };
   if (f.captured.empty()) return place(operands);

@@ -19,20 +19,30 @@ inline int used(ThreadState& state, std::size_t scope) {
   return static_cast<int>(scope) + 1;
 }
 
+inline bool has(const ScopeState& scope, const NamedAxis* axis) {
+  return scope.axis.get() == axis ||
+         any_of(scope.mesh, [&](const AxisRef& a) { return a.get() == axis; });
+}
+
 [[noreturn]] void refuse(std::string_view name, std::string_view function, const ThreadState& state,
                          CallSite where) {
   std::string known;
   Vec<std::string_view> names;
+  const auto add = [&](const NamedAxis& axis) {
+    known += formatted("{}\"{}\" ({} {})", known.empty() ? "there is " : ", ", axis.name, axis.size,
+                       axis.is_of_mesh() ? "processes" : "lanes");
+    names.push_back(axis.name);
+  };
   for (auto scope = state.scopes.rbegin(); scope != state.scopes.rend(); ++scope) {
-    if (!scope->axis) continue;
-    known += formatted("{}\"{}\" ({} lanes)", known.empty() ? "there is " : ", ", scope->axis->name,
-                       scope->axis->size);
-    names.push_back(scope->axis->name);
+    if (scope->axis) add(*scope->axis);
+    for (const AxisRef& axis : scope->mesh) add(*axis);
   }
   fail(ErrorKind::transform,
        formatted("vt::{}: no axis is named \"{}\" here{}; {}", function, name,
                  did_you_mean(name, {names.begin(), names.size()}),
-                 known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}" : known),
+                 known.empty() ? "vt::vmap and vt::pfor name theirs by {.axis_name = …}, and "
+                                 "vt::shard_map has those of its mesh"
+                               : known),
        where);
 }
 
@@ -42,9 +52,15 @@ LiveAxis live_axis(std::string_view name, std::string_view function, CallSite wh
   ThreadState& state = thread_state();
   for (std::size_t k = state.scopes.size(); k-- > 0;) {
     const ScopeState& scope = state.scopes[k];
-    if (!scope.axis || scope.axis->name != name) continue;
-    axis_lookup::used(state, k);
-    return {scope.axis, scope.lane};
+    if (scope.axis && scope.axis->name == name) {
+      axis_lookup::used(state, k);
+      return {scope.axis, scope.lane};
+    }
+    for (const AxisRef& axis : scope.mesh)
+      if (axis->name == name) {
+        axis_lookup::used(state, k);
+        return {axis, {}};
+      }
   }
   axis_lookup::refuse(name, function, state, where);
 }
@@ -54,7 +70,8 @@ int level_of_axes(Op op, const ParamsRef& params, CallSite where) {
     ThreadState& state = thread_state();
     const NamedAxis* axis = params->as<CollectiveParams>().axis.get();
     for (std::size_t k = state.scopes.size(); k-- > 0;)
-      if (state.scopes[k].axis.get() == axis) return axis_lookup::used(state, k);
+      if (axis_lookup::has(state.scopes[k], axis)) return axis_lookup::used(state, k);
+    if (axis->is_of_mesh()) return 0;  // processes meet anywhere, once it is recorded
     fail(ErrorKind::transform,
          "vt::" + std::string(name_of(op)) + ": the lanes of \"" + axis->name +
              "\" are known only inside their vt::vmap",

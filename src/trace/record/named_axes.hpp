@@ -8,7 +8,7 @@
 namespace vt::detail {
 
 /// The innermost axis of that name whose lanes are being recorded, with the index of the lane: a
-/// tracer of its scope.
+/// tracer of its scope. Of processes there is no such tracer, but an op, Op::axis_index.
 /// Throws: Error that names the axes there are. `function` is who asks, without "vt::".
 struct LiveAxis {
   AxisRef axis;

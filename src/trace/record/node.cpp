@@ -6,7 +6,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/stack.hpp"
-#include "../ir/effects.hpp"
+#include "../ir/collectives.hpp"
 #include "named_axes.hpp"
 #include "thread_state.hpp"
 
@@ -132,6 +132,8 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   n->where = where;
   n->assume_finite = thread_state().assume_finite;
   n->effect = has_effect(op, params);
+  n->at_once = level == 0 && (n->effect || (communicates(op, params) &&
+                                            !thread_state().exchanges_wait));
   n->params = std::move(params);
   n->of_data =
       op != Op::full && op != Op::iota && op != Op::threefry &&
@@ -173,14 +175,13 @@ SmallVec<Tensor, 1> emit_all(Op op, ParamsRef params, std::span<const Tensor> op
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
   const Tensor held = adopted(n, 0);  // also where there are no results
-  if (n->effect) run_effect(n, where);
+  if (n->at_once) run_at_once(n, where);
   SmallVec<Tensor, 1> results;
   for (std::size_t i = 0; i < count; ++i) results.push_back(tensor_of(n, static_cast<int>(i)));
   return results;
 }
 
-void run_effect(Node* n, CallSite where) {
-  if (n->level > 0) return;
+void run_at_once(Node* n, CallSite where) {
   const Tensor t = tensor_of(n);
   evaluate({&t, 1}, where);
 }
@@ -202,7 +203,7 @@ Tensor emit(Op op, ParamsRef params, std::span<const Tensor> operands, CallSite 
   Node* n = place_node(op, std::move(params), operands, level, where);
   n->avals = std::move(avals);
   Tensor result = adopted(n);
-  if (n->effect) run_effect(n, where);
+  if (n->at_once) run_at_once(n, where);
   return result;
 }
 

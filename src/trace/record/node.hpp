@@ -17,6 +17,8 @@ namespace vt::detail {
 struct Node : NodeCount {
   Op op = Op::constant;
   bool effect = false;  ///< it has an effect, or one of its sub-graphs
+  /// level 0: it runs when it is made, as it has an effect, or other processes take part
+  bool at_once = false;
   bool compiled =
       false;  ///< a Graph with it is compiled at first sight, see compile_at_first_sight
   bool assume_finite = false;  ///< Equation::assume_finite

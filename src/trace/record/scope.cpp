@@ -103,9 +103,10 @@ RecordingScope::RecordingScope(const RecordOptions& options) {
   scope.floor = pinned ? static_cast<int>(state.scopes.size()) + 1 : state.floor;
   scope.concrete.assign(options.concrete.begin(), options.concrete.end());
   scope.axis = options.axis;
+  scope.mesh.append(options.mesh.begin(), options.mesh.end());
   scope.stateful = options.stateful;
   scope.looks = options.looks;
-  state.named_axes += scope.axis != nullptr;
+  state.named_axes += scope.axis || !scope.mesh.empty();
   state.scopes.push_back(std::move(scope));
   state.floor = state.scopes.back().floor;
 }
@@ -116,7 +117,7 @@ void pop() {
   ThreadState& state = thread_state();
   ScopeState dead = std::move(state.scopes.back());
   state.scopes.pop_back();
-  state.named_axes -= dead.axis != nullptr;
+  state.named_axes -= dead.axis || !dead.mesh.empty();
   state.floor = state.scopes.empty() ? 0 : state.scopes.back().floor;
   for (Node* n : dead.nodes) {
     for (Tensor& in : n->inputs)
@@ -377,9 +378,9 @@ Node* repeated(const GraphBody& graph, const Equation& e, std::span<const Tensor
       n->avals = std::move(avals);
     }
   }
-  if (n->effect) {
+  if (n->at_once) {
     try {
-      run_effect(n, e.where);
+      run_at_once(n, e.where);
     } catch (...) {
       release(n);
       throw;

@@ -37,6 +37,8 @@ struct RecordOptions {
   bool stateful = false;
   /// vmap: the name of the lanes; the last argument is then the index of the lane
   AxisRef axis{};
+  /// the axes of the processes that run it
+  std::span<const AxisRef> mesh{};
   /// the user's line that asked for it, for messages about arguments and results
   CallSite where{};
   Looks* looks = nullptr;  ///< batch: who computes values

@@ -31,6 +31,7 @@ struct ScopeState {
   RecycledVec<Node*> nodes;    ///< in order of creation; each holds a reference
   std::vector<Tensor> inputs;  ///< the arguments, then states
   AxisRef axis;                ///< the name of the lanes that are recorded, if it has one
+  Vec<AxisRef> mesh;           ///< the axes of the processes that it is recorded for
   Tensor lane;                 ///< with an `axis`: the index of the lane, the last argument
   std::vector<Tensor> concrete;
   Vec<StateEntry> states;  ///< variables that were updated here (or touched, if `stateful`)
@@ -45,7 +46,7 @@ struct ScopeState {
 /// autobatch function goes on.
 struct RunningState {
   int floor = 0;
-  int named_axes = 0;  ///< open scopes with an `axis`
+  int named_axes = 0;  ///< open scopes with an `axis` or a `mesh`
   /// the outermost of these asked for, as an index into `scopes`
   int outermost_axis = std::numeric_limits<int>::max();
   CallSite where{};            ///< of the equation a pass is transforming; null file: none
@@ -65,6 +66,8 @@ struct RunningState {
   LoopTypes* loop = nullptr;
   std::int64_t steps_left = std::numeric_limits<std::int64_t>::max();  ///< see InterpreterBudget
   bool has_budget = false;                                             ///< likewise
+  /// outside of all scopes, ops in which other processes take part wait for an evaluate
+  bool exchanges_wait = false;
   /// of equations being run whose lanes go different ways, the outermost first
   Vec<std::int64_t> lane;
 };
@@ -124,8 +127,7 @@ Node* new_node();
 Node* place_node(Op, ParamsRef, std::span<const Tensor> operands, int level, CallSite);
 /// The level an op on `operands` belongs to. Throws if an operand is empty or its scope has ended.
 int level_for(Op, const ParamsRef&, std::span<const Tensor> operands, CallSite);
-/// Runs an op with effects that was placed outside of all scopes, where nothing else would ask for
-/// it.
-void run_effect(Node*, CallSite);
+/// Runs an op that must run when it is made: see Node::at_once.
+void run_at_once(Node*, CallSite);
 
 }  // namespace vt::detail

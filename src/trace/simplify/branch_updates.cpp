@@ -7,7 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../ir/effects.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/sub_graph.hpp"
 #include "control.hpp"
 
@@ -131,7 +131,7 @@ std::size_t move_updates_out(GraphBody& g) {
   std::size_t count = 0;
   for (std::size_t k = 0; k < g.equations.size(); ++k) {
     const Equation& e = g.equations[k];
-    if (e.op != Op::cond || lanes_of(e) || has_effect(e)) continue;
+    if (e.op != Op::cond || lanes_of(e) || keeps_order(e)) continue;
     for (std::size_t result = 0; result < e.outputs.size(); ++result) {
       const std::optional<Updates> u = updates_of(e.as<CondParams>(), result);
       if (!u) continue;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "../ir/effects.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/sub_graph.hpp"
 
 namespace vt::detail::simplification {
@@ -21,7 +21,7 @@ int source(const Equation& a, const Equation& b, std::size_t k) {
 }
 
 bool go_together(const Equation& a, const Equation& b) {
-  if (a.op != Op::cond || a.inputs[0] != b.inputs[0] || has_effect(a) || has_effect(b))
+  if (a.op != Op::cond || a.inputs[0] != b.inputs[0] || keeps_order(a) || keeps_order(b))
     return false;
   const auto &p = a.as<CondParams>(), &q = b.as<CondParams>();
   if (p.branches.size() != q.branches.size() || p.lanes.count != q.lanes.count) return false;
@@ -45,7 +45,7 @@ bool can_wait(const GraphBody& g, std::size_t a, std::size_t b, const Vec<char>&
   const Equation& first = g.equations[a];
   for (std::size_t k = a + 1; k < b; ++k) {
     if (gone[k]) continue;
-    if (has_effect(g.equations[k])) return false;
+    if (keeps_order(g.equations[k])) return false;
     for (Var v : g.equations[k].inputs)
       if (std::find(first.outputs.begin(), first.outputs.end(), v) != first.outputs.end())
         return false;

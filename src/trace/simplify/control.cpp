@@ -158,7 +158,7 @@ void ControlRewrite::place() {
   Vec<std::size_t> given;
   for (std::size_t i = 0; i < results_.size(); ++i)
     if (is_given(i)) given.push_back(i);
-  if (given.empty() && !has_effect(equation_)) return;
+  if (given.empty() && !keeps_order(equation_)) return;
   for (Body& b : bodies_)
     if (b.own) b.found = std::move(b.own);
 
@@ -307,7 +307,7 @@ bool ControlRewrite::unroll() {
 bool ControlRewrite::is_false_at_first() {
   const GraphBody& g = bodies_[0].get();
   for (const Equation& e : g.equations)
-    if (family_of(e.op) == Family::structure || has_effect(e)) return false;
+    if (family_of(e.op) == Family::structure || keeps_order(e)) return false;
   Vec<bool> live(g.avals.size());
   live[g.outputs[0]] = true;
   pass_.memo_.liveness.propagate(g, live);

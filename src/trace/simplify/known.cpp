@@ -117,7 +117,7 @@ bool ControlRewrite::share_operands() {
 
 /// Lanes that all do the same are one.
 bool ControlRewrite::drop_lanes() {
-  if (lanes_ < 1 || index_mapped_ || has_effect(equation_)) return false;
+  if (lanes_ < 1 || index_mapped_ || keeps_order(equation_)) return false;
   for (const Operand& o : operands_) {
     if (o.role == Role::rest && o.mapped) return false;
     if (o.role == Role::carry && !pass_.full_value(o.outer) &&

@@ -31,7 +31,7 @@ Vec<Var> value_numbers(const GraphBody& g, Vec<Var> numbers) {
            (commutes(a.op) && number(a, 0) == number(b, 1) && number(a, 1) == number(b, 0));
   };
   for (const Equation& e : g.equations) {
-    if (has_effect(e)) continue;
+    if (keeps_order(e)) continue;
     SmallVec<Var, 4> inputs;
     for (Var v : e.inputs) inputs.push_back(numbers[v]);
     const std::size_t hash = hash_equation(e.op, e.params, {inputs.data(), inputs.size()});
@@ -233,7 +233,7 @@ bool ControlRewrite::merge_carries() {
 /// where the loop may have no iterations; nor derivative rules of the user's, which would see the
 /// sum of all iterations' cotangents, and may be in recursive functions.
 bool ControlRewrite::may_move(const Equation& e) const {
-  if (has_effect(e)) return false;
+  if (keeps_order(e)) return false;
   const auto stays = [&](const Equation& inner) {
     return inner.op == Op::custom_jvp || inner.op == Op::custom_vjp ||
            inner.op == Op::custom_vmap || inner.op == Op::recursive_call ||
@@ -289,7 +289,7 @@ bool ControlRewrite::move_out_of(std::size_t body) {
   for (std::size_t k = g.equations.size(); k-- > 0;) {
     const Equation& e = g.equations[k];
     if (moves[k]) continue;
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return needed[v]; })) continue;
+    if (!keeps_order(e) && none_of(e.outputs, [&](Var v) { return needed[v]; })) continue;
     for (Var v : e.inputs) needed[v] = true;
   }
   Vec<Var> moved;

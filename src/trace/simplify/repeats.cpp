@@ -5,7 +5,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
-#include "../ir/effects.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/graph.hpp"
 
 namespace vt::detail {
@@ -14,7 +14,7 @@ namespace repeated_equations {
 
 /// Those with bodies are rare, and take long to compare.
 bool may_be_shared(const Equation& e) {
-  return e.outputs.size() == 1 && !has_effect(e) && !is_unset(e) && bodies_of(e.params).empty();
+  return e.outputs.size() == 1 && !keeps_order(e) && !is_unset(e) && bodies_of(e.params).empty();
 }
 
 std::size_t key_of(const Equation& e) {

@@ -112,7 +112,7 @@ void Pass::remember(std::int32_t equation, std::size_t hash) {
 const Equation& Pass::place_all(Op op, const ParamsRef& params, std::span<const Var> inputs,
                                 std::span<const Aval* const> avals) {
   const std::size_t hash = hash_equation(op, params, inputs);
-  if (!has_effect(op, params) && !is_unset(op, params))
+  if (!keeps_order(op, params) && !is_unset(op, params))
     if (const std::int32_t same = find_equal(op, params, inputs, hash); same >= 0)
       return equations_[same];
   const auto index = static_cast<std::int32_t>(equations_.size());
@@ -172,6 +172,8 @@ Var Pass::simplified(const Candidate& c) {
       if (v == none) v = fold_constants(*this, c);
       break;
     case Family::collective:
+      if (c.op == Op::spread && for_running()) v = c.in();
+      break;
     case Family::structure:
     case Family::effect: break;
   }
@@ -438,7 +440,7 @@ void Pass::walk(const GraphBody& g, Vec<Var>& map, bool outermost) {
   if (outermost)
     for (Var v : g.inputs) uses_[map[v]] += uses[v];
   for (const Equation& e : g.equations) {
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return uses[v] > 0; })) continue;
+    if (!keeps_order(e) && none_of(e.outputs, [&](Var v) { return uses[v] > 0; })) continue;
     where_ = e.where;
     assume_finite_ = e.assume_finite;
     copy_equation(g, e, map, uses);
@@ -468,7 +470,7 @@ GraphBody Pass::compacted(std::span<const Var> inputs, std::span<const Var> outp
   for (Var v : outputs) live[v] = true;
   for (std::size_t i = equations_.size(); i-- > 0;) {
     const Equation& e = equations_[i];
-    if (!has_effect(e) && none_of(e.outputs, [&](Var v) { return live[v]; })) continue;
+    if (!keeps_order(e) && none_of(e.outputs, [&](Var v) { return live[v]; })) continue;
     for (Var v : e.inputs) live[v] = true;
     kept.push_back(static_cast<std::int32_t>(i));
   }

@@ -11,8 +11,8 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/hash_map.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/dependence.hpp"
-#include "../ir/effects.hpp"
 #include "../ir/graph.hpp"
 
 namespace vt::detail::simplification {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/record/batching.hpp"
 #include "../../trace/record/scope.hpp"
 #include "emit.hpp"
@@ -55,7 +55,7 @@ std::optional<GraphBody> batch_alike(const GraphBody& graph, double seconds) {
   using namespace autobatching;
   using namespace graph_batching;
   // Most chains are told without more work.
-  if (has_effects(graph) || graph.equations.size() < 2 * depth_of(graph)) return std::nullopt;
+  if (keeps_order(graph) || graph.equations.size() < 2 * depth_of(graph)) return std::nullopt;
   const NodeGraph nodes = find_nodes(graph, {.program = all_of_these});
   if (nodes.recorded < least_alike * nodes.signatures.size()) return std::nullopt;
   NodeSchedule schedule = schedule_nodes(nodes, Batching::agenda);

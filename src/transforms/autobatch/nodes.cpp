@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "experience.hpp"
 #include "join.hpp"
@@ -104,7 +104,7 @@ class Finder {
         origin_[out] = origin_[only];
         continue;
       }
-      if (has_effect(e) || any_of(e.inputs, [&](Var v) { return !static_[same_[v]]; })) continue;
+      if (keeps_order(e) || any_of(e.inputs, [&](Var v) { return !static_[same_[v]]; })) continue;
       std::uint64_t h = mixed(static_cast<std::uint64_t>(e.op), hash_of_params(e));
       for (Var v : e.inputs) h = mixed(h, same_[v]);
       const std::int32_t value = values.number(h, [&](std::int32_t n) {
@@ -266,14 +266,14 @@ class Finder {
     for (std::size_t i = 0; i < shared_inputs_; ++i) shared_[g_.inputs[i]] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
-      if (has_effect(e) || e.outputs.empty() || static_[e.outputs[0]]) continue;
+      if (keeps_order(e) || e.outputs.empty() || static_[e.outputs[0]]) continue;
       const std::size_t kind = kind_of(static_cast<std::int32_t>(k));
       made_by_instances_.resize(std::max(made_by_instances_.size(), kind + 1), false);
       made_by_instances_[kind] = true;
     }
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
-      if (has_effect(e) || e.outputs.empty()) continue;
+      if (keeps_order(e) || e.outputs.empty()) continue;
       const Var first = same_[e.outputs[0]];
       const bool shared =
           first != e.outputs[0] ? shared_[first] : is_shared(e, static_cast<std::int32_t>(k));
@@ -417,7 +417,7 @@ class Finder {
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
       if (in_sum_[k] && !sum_root_[k]) continue;
-      const bool effect = has_effect(e);
+      const bool effect = keeps_order(e);
       if (!e.outputs.empty() && same_[e.outputs[0]] != e.outputs[0]) {
         for (Var v : e.outputs) out_.sources[v] = out_.sources[same_[v]];
         continue;
@@ -476,7 +476,7 @@ class Finder {
     kind_.resize(out_.nodes.size());
     for (std::size_t n = 0; n < kind_.size(); ++n) {
       const std::int32_t k = out_.equations[n];
-      kind_[n] = has_effect(equation(k)) ? -1 : kind_of(k);
+      kind_[n] = keeps_order(equation(k)) ? -1 : kind_of(k);
     }
     kinds_of_nodes_ = kind_numbers_.count();
     for (std::int32_t& k : kind_)
@@ -556,7 +556,7 @@ class Finder {
     s.kind = moves_rows(e)             ? Signature::Kind::rows
              : sum_root_[equations[0]] ? Signature::Kind::sum
              : sum                     ? Signature::Kind::fold
-             : has_effect(e)           ? Signature::Kind::alone
+             : keeps_order(e)           ? Signature::Kind::alone
                                        : Signature::Kind::op;
     s.heavy =
         !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });

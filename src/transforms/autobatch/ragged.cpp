@@ -9,7 +9,7 @@
 
 #include "../../trace/base/hash_map.hpp"
 #include "../../trace/ir/axis_map.hpp"
-#include "../../trace/ir/effects.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
 #include "experience.hpp"
 
@@ -90,7 +90,7 @@ class Rewriter {
       own_[g_.inputs[i]] = true;
     for (std::size_t k = 0; k < g_.equations.size(); ++k) {
       const Equation& e = g_.equations[k];
-      const bool reads = e.op == Op::slice || e.op == Op::gather || has_effect(e) ||
+      const bool reads = e.op == Op::slice || e.op == Op::gather || keeps_order(e) ||
                          any_of(e.inputs, [&](Var v) { return own_[v]; });
       for (Var v : e.outputs) own_[v] = reads;
       if (e.op != Op::concatenate || !is_list(e)) continue;
@@ -332,7 +332,7 @@ class Rewriter {
   // A function of lists: what it does to them.
   bool inlined(const Equation& e) {
     const auto& p = e.as<CallParams>();
-    if (p.rule || none_of(e.inputs, [&](Var v) { return form_of(v); }) || has_effect(e))
+    if (p.rule || none_of(e.inputs, [&](Var v) { return form_of(v); }) || keeps_order(e))
       return false;
     const GraphRef body = p.body;
     Vec<Var> names(body->avals.size(), -1);

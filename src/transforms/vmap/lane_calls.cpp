@@ -3,7 +3,6 @@
 
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/collectives.hpp"
-#include "../../trace/ir/effects.hpp"
 #include "../../trace/ir/lane_work.hpp"
 #include "../../trace/ir/recursive_function.hpp"
 #include "../../trace/ir/sub_graph.hpp"
@@ -167,7 +166,7 @@ std::optional<GraphBody> outline_lane_calls(const GraphBody& g, const Dependence
   if (!any) return std::nullopt;
   // What both follows such an equation and leads to one comes along; but effects stay in their
   // order, and collectives outside: then each is a call of its own.
-  const bool together = !has_effects(g) && !any_of(g.equations, [&](const Equation& e) {
+  const bool together = !keeps_order(g) && !any_of(g.equations, [&](const Equation& e) {
     return axis && works_over(e.op, e.params, *axis);
   });
   Vec<bool> follows(g.avals.size()), leads(g.avals.size()), member = parts, after(count);

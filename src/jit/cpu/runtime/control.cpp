@@ -10,7 +10,7 @@
 
 #include "../../../trace/base/environment.hpp"
 #include "../../../trace/base/stack.hpp"
-#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/lane_work.hpp"
 #include "../../../trace/ir/printer.hpp"
 #include "../../../trace/ir/recursive_function.hpp"
@@ -96,7 +96,7 @@ void ControlStep::compile(CompileJobs&) {
   if (e.op == Op::fused_region)
     fail(ErrorKind::backend, "vt: internal: a fused region that no register kernel holds", e.where);
   // arrays of one lane are arrays of that lane
-  if (lanes_.count == 1 && !has_effect(e)) lanes_ = {};
+  if (lanes_.count == 1 && !keeps_order(e)) lanes_ = {};
   if (lanes_) return;
   if (e.op == Op::scan) {
     cut_ = cut_rows(*bodies_[0]->graph, carries_);
@@ -167,7 +167,7 @@ Vec<BufferRef> ControlStep::results(Buffers operands) const {
   if (machine_) return machine_->run(operands);
   if (form_ && !is_to_be_remembered()) return run_in_registers(std::move(operands));
   if (equation().op == Op::recursive_call) return run_recursive(operands);
-  if (lanes_ && has_effect(equation())) return run_one_by_one(operands);
+  if (lanes_ && keeps_order(equation())) return run_one_by_one(operands);
   switch (equation().op) {
     case Op::cond: return lanes_ ? run_lane_cond(operands) : run_cond(operands);
     case Op::while_:

@@ -1,7 +1,7 @@
 // ControlStep: how much memory a loop or branch takes while it runs.
 #include <algorithm>
 
-#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../regions/register_kernel.hpp"
 #include "../../services/planning.hpp"
 #include "../../services/threads.hpp"
@@ -30,7 +30,7 @@ std::int64_t ControlStep::scratch(const RunMemory& use) const {
     return bytes;
   }
   if (equation().op == Op::recursive_call) return 0;
-  const bool together = lanes_ && !has_effect(equation());
+  const bool together = lanes_ && !keeps_order(equation());
   if (equation().op == Op::cond) return scratch_of_branches();
   if (together) return scratch_of_queues();
   return cut_ ? scratch_of_parts()
@@ -86,7 +86,7 @@ std::int64_t ControlStep::scratch_of_parts() const {
 
 // The branch that takes most; of lanes, all of them may take it but for one.
 std::int64_t ControlStep::scratch_of_branches() const {
-  const bool groups = lanes_ && !has_effect(equation());
+  const bool groups = lanes_ && !keeps_order(equation());
   const std::int64_t count = std::max<std::int64_t>(lanes_.count, 1);
   std::int64_t results = 0, most = 0;
   for (Var v : bodies_[0]->graph->outputs)

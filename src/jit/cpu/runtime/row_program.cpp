@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/record/batching.hpp"
 #include "../../passes/any_rows.hpp"
 #include "../../passes/lower_complex.hpp"
@@ -82,7 +82,7 @@ RowProgram::RowProgram(GraphRef body, Vec<bool> mapped, RowBody kind)
   for (Var v : body_->inputs) input_bytes_.push_back(body_->aval(v).bytes());
   for (Var v : body_->outputs) result_bytes_.push_back(body_->aval(v).bytes());
   const Size size = size_for(*body_);
-  if (has_effects(*body_) || divides_an_extent(size.most, *body_)) return;
+  if (keeps_order(*body_) || divides_an_extent(size.most, *body_)) return;
   GraphBody all = for_rows(size.most);
   if (has_complex(all)) {
     std::optional<GraphBody> real = lower_complex(group_lanes(std::move(all)));
@@ -184,7 +184,7 @@ void RowProgram::run_bucket(std::int64_t rows, std::span<const void* const> inpu
     return;
   }
   const std::int64_t size =
-      has_effects(*body_)
+      keeps_order(*body_)
           ? rows
           : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows)));
   const std::shared_ptr<Executable> program = of_size(size);

@@ -7,7 +7,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/sub_graph.hpp"
 #include "../../services/control_memory.hpp"
 #include "program.hpp"
@@ -15,7 +15,7 @@
 namespace vt::detail::cuda {
 
 bool runs_on_device(const GraphBody& graph, const Equation& e) {
-  if (!may_be_register_kernel(e.op) || has_effect(e)) return false;
+  if (!may_be_register_kernel(e.op) || keeps_order(e)) return false;
   return !lanes_of(e) || form_in_registers(alone(graph, e));
 }
 

@@ -4,7 +4,7 @@
 
 #include <vt/detail/message.hpp>
 
-#include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/sort_spec.hpp"
@@ -302,7 +302,7 @@ bool CudaProgram::prepare_transform(DeviceStep& step, const Equation& e) const {
 // A loop or branch as one kernel like any other, unless it carries memory that has to be brought to
 // where its results will be.
 bool CudaProgram::prepare_in_registers(DeviceStep& step, const Equation& e) const {
-  if (has_effect(e)) return false;
+  if (keeps_order(e)) return false;
   const GraphBody one = alone(fusion_.graph, e);
   const std::optional<LaneForm> form = form_in_registers(one);
   if (!form || carries_memory(*form)) return false;

@@ -101,6 +101,7 @@ Avals lanes_combined(const Call&);
 Avals lanes_gathered(const Call&);
 Avals lanes_exchanged(const Call&);
 Avals lanes_permuted(const Call&);
+Avals process_index(const Call&);
 Avals structure(const Call&);
 Avals batched_call(const Call&);
 Avals recursive_call(const Call&);

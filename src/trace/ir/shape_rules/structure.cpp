@@ -98,6 +98,12 @@ Avals lanes_permuted(const Call& c) {
   return result(c.operand(0).dtype, c.operand(0).shape);
 }
 
+Avals process_index(const Call& c) {
+  if (!c.as<CollectiveParams>().axis || !c.as<CollectiveParams>().axis->is_of_mesh())
+    c.refuse(ErrorKind::value, "internal: no axis of a mesh");
+  return result(DType::i32, Shape{});
+}
+
 Avals structure(const Call& c) {
   const auto& p = c.as<CallParams>();
   if (!p.body) c.refuse(ErrorKind::value, "internal: no body");

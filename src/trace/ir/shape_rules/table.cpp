@@ -421,6 +421,8 @@ inline constexpr auto own_rules = rule_table<Rule>({
     {Op::all_gather, lanes_gathered},
     {Op::all_to_all, lanes_exchanged},
     {Op::ppermute, lanes_permuted},
+    {Op::spread, lanes_combined},
+    {Op::axis_index, process_index},
     {Op::call, structure},
     {Op::batched_call, batched_call},
     {Op::recursive_call, recursive_call},

@@ -70,8 +70,10 @@ Tensor reduce_extremum(const JvpCall& c) {
 }
 
 Tensor lanes_extremum(const JvpCall& c) {
-  const ParamsRef over = make_params(CollectiveParams{c.as<CollectiveParams>().axis, {}});
-  const Val hit = convert_to(binary(Op::eq, c.x[0], c.y), c.y.dtype());
+  const auto& p = c.as<CollectiveParams>();
+  const ParamsRef over = make_params(CollectiveParams{p.axis, {}, p.shared});
+  const Tensor most = p.shared ? emit(Op::spread, over, {c.y}, {}) : c.y;
+  const Val hit = convert_to(binary(Op::eq, c.x[0], most), c.y.dtype());
   const auto summed = [&](const Val& x) { return Val(emit(Op::psum, over, {x}, {})); };
   return summed(Val(c.t[0]) * hit) / summed(hit);
 }

@@ -101,15 +101,36 @@ inline void cumsum(const TransposeCall& c) {
 }
 
 /// Of the sum of what all lanes make of it: psum and all_to_all are their own transposes.
-inline void psum(const TransposeCall& c) {
+inline void as_it_is(const TransposeCall& c) {
   c.cotangents[0] = emit(c.equation.op, c.equation.params, {c.ct()}, {});
 }
+/// Outside of a shard_map, a value that processes share counts once: psum and spread are each
+/// other's transposes, as are a sum over an axis and a broadcast along it.
+inline void psum(const TransposeCall& c) {
+  if (!c.as<CollectiveParams>().shared) return as_it_is(c);
+  c.cotangents[0] = emit(Op::spread, c.equation.params, {c.ct()}, {});
+}
+inline void spread(const TransposeCall& c) {
+  c.cotangents[0] = emit(Op::psum, c.equation.params, {c.ct()}, {});
+}
 inline void all_gather(const TransposeCall& c) {
-  c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0});
+  if (!c.as<CollectiveParams>().shared) {
+    c.cotangents[0] = sum_over(emit(Op::all_to_all, c.equation.params, {c.ct()}, {}), Axes{0});
+    return;
+  }
+  // What this process gave to all: its row.
+  Shape row = c.ct().shape();
+  row[0] = 1;
+  std::vector<Tensor> operands{emit(Op::spread, c.equation.params, {c.ct()}, {}),
+                               emit(Op::axis_index, c.equation.params, {}, {})};
+  const Tensor first = full_tensor(Scalar(0).converted(DType::i32), Aval(DType::i32, Shape{}));
+  operands.resize(row.size() + 1, first);
+  c.cotangents[0] = with_shape(
+      emit(Op::dynamic_slice, make_params(ShapeParams{row}), operands, {}), c.shape(0));
 }
 inline void ppermute(const TransposeCall& c) {
   const auto& p = c.as<CollectiveParams>();
-  CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1)};
+  CollectiveParams back{p.axis, Vec<std::int64_t>(p.sources.size(), -1), p.shared};
   for (std::size_t i = 0; i < p.sources.size(); ++i)
     if (p.sources[i] >= 0) back.sources[p.sources[i]] = static_cast<std::int64_t>(i);
   c.cotangents[0] = emit(Op::ppermute, make_params(std::move(back)), {c.ct()}, {});
@@ -220,7 +241,8 @@ inline constexpr auto own_rules = rule_table<TransposeRule>({
     {Op::tridiagonal_solve, tridiagonal_solve},
     {Op::psum, psum},
     {Op::all_gather, all_gather},
-    {Op::all_to_all, psum},
+    {Op::all_to_all, as_it_is},
+    {Op::spread, spread},
     {Op::ppermute, ppermute},
     {Op::call, call},
     {Op::batched_call, batched_call},

@@ -1,0 +1,228 @@
+// The entry point of shard_map: records the function once, as it is on every process, and hands it
+// on with what the processes share written down.
+#include <string>
+#include <utility>
+
+#include <vt/detail/message.hpp>
+#include <vt/distributed.hpp>
+
+#include "../../trace/ir/collectives.hpp"
+#include "../../trace/processes/world.hpp"
+#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../../trace/record/state.hpp"
+#include "../../trace/record/thread_state.hpp"
+#include "shared_values.hpp"
+
+namespace vt::detail {
+
+namespace shard_map_entry {
+
+[[noreturn]] void refuse(const ShardMapCall& call, ErrorKind kind, const std::string& what) {
+  fail(kind, "vt::shard_map: " + what, call.where);
+}
+
+Vec<AxisRef> axes_of(const ShardMapCall& call) {
+  if (call.mesh.axes().empty())
+    refuse(call, ErrorKind::value, "no mesh is given; write {.mesh = vt::distributed::mesh(…), …}");
+  const std::int64_t processes = World::current().size();
+  if (call.mesh.size() != processes)
+    refuse(call, ErrorKind::value,
+           formatted("the mesh {} was made for {} processes, and here are {}", call.mesh.str(),
+                     call.mesh.size(), processes));
+  for (const ScopeState& scope : thread_state().scopes)
+    if (!scope.mesh.empty())
+      refuse(call, ErrorKind::transform,
+             formatted("called inside of the function of another vt::shard_map{}",
+                       at(scope.where)));
+  Vec<AxisRef> axes;
+  std::int64_t stride = 1;
+  for (std::size_t k = call.mesh.axes().size(); k-- > 0;) {
+    const auto& a = call.mesh.axes()[k];
+    axes.push_back(mesh_axis(a.name, a.size, stride));
+    stride *= a.size;
+  }
+  return axes;
+}
+
+/// Along which axes of the mesh a Tensor that lies so differs.
+Differs differs_of(const ShardMapCall& call, const Sharding& spec, std::span<const AxisRef> mesh,
+                   const Aval& aval, const char* option, const std::string& name) {
+  Differs all = 0;
+  for (const Sharding::Cut& cut : spec.cuts()) {
+    const int rank = aval.shape.rank(), dim = cut.dim;
+    if (dim < -rank || dim >= rank)
+      refuse(call, ErrorKind::shape,
+             formatted("{} cuts axis {} of {}, which is {}{}", option, dim, name, aval.str(),
+                       rank == 0 ? ": a scalar cannot be cut; give it an axis of one element" : ""));
+    bool found = false;
+    for (std::size_t k = 0; k < mesh.size(); ++k) {
+      if (mesh[k]->name != cut.axis) continue;
+      found = true;
+      const Differs one = Differs{1} << k;
+      if ((all & one) != 0)
+        refuse(call, ErrorKind::value,
+               formatted("{} cuts {} twice along \"{}\"", option, name, cut.axis));
+      all |= one;
+    }
+    if (!found)
+      refuse(call, ErrorKind::value,
+             formatted("{} of {} names axis \"{}\", and the mesh is {}", option, name, cut.axis,
+                       call.mesh.str()));
+  }
+  return all;
+}
+
+/// The names of these axes, as a list.
+std::string names_of(std::span<const AxisRef> mesh, Differs axes) {
+  std::string names;
+  for (std::size_t k = mesh.size(); k-- > 0;)
+    if ((axes >> k & 1u) != 0) names += (names.empty() ? "\"" : ", \"") + mesh[k]->name + "\"";
+  return names;
+}
+
+/// The rank of this process in the mesh.
+Tensor rank_tensor(std::span<const AxisRef> mesh, CallSite where) {
+  Tensor rank;
+  const Aval scalar(DType::i32, Shape{});
+  for (const AxisRef& axis : mesh) {
+    Tensor own = emit(Op::axis_index, make_params(CollectiveParams{axis, {}}), {}, where);
+    if (axis->stride > 1)
+      own = emit(Op::mul, {}, {own, full_tensor(Scalar(axis->stride).converted(DType::i32), scalar)},
+                 where);
+    rank = rank.defined() ? emit(Op::add, {}, {rank, own}, where) : own;
+  }
+  return rank;
+}
+
+/// The stream of this process: those that the lanes of a vmap would have, and of them its own.
+Tensor stream_of_process(const LaneStream& s, std::span<const AxisRef> mesh,
+                         std::int64_t processes) {
+  const Tensor all = lane_streams(s.variable, processes, s.where);
+  const Aval zero(DType::i32, Shape{});
+  const Tensor row = emit(Op::dynamic_slice, make_params(ShapeParams{Shape{1, 2}}),
+                          {all, rank_tensor(mesh, s.where),
+                           full_tensor(Scalar(0).converted(DType::i32), zero)},
+                          s.where);
+  return emit(Op::reshape, make_params(ShapeParams{Shape{2}}), {row}, s.where);
+}
+
+/// While it lives, collectives outside of all scopes wait for an evaluate.
+class TogetherScope {
+ public:
+  TogetherScope() : before_(std::exchange(thread_state().exchanges_wait, true)) {}
+  ~TogetherScope() { thread_state().exchanges_wait = before_; }
+  TogetherScope(const TogetherScope&) = delete;
+  TogetherScope& operator=(const TogetherScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// What to say of two Graphs that should be the same: their first lines that differ.
+std::string difference(const std::string& first, int rank, const std::string& own) {
+  const auto line_from = [](const std::string& s, std::size_t& at) {
+    const std::size_t end = std::min(s.find('\n', at), s.size());
+    std::string line = s.substr(std::min(at, s.size()), end - std::min(at, s.size()));
+    at = end + 1;
+    return line;
+  };
+  std::size_t a = 0, b = 0;
+  for (;;) {
+    const bool ends = a >= first.size() || b >= own.size();
+    const std::string x = line_from(first, a), y = line_from(own, b);
+    if (x == y && !ends) continue;
+    return formatted("processes record different functions. The first line that differs is\n"
+                     "  on rank 0: {}\n  on rank {}: {}", x, rank, y);
+  }
+}
+
+void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs>& inputs,
+             const Vec<Differs>& outputs) {
+  World& world = World::current();
+  if (world.size() == 1) return;
+  std::string text = to_text(graph) + "\nspecs";
+  for (Differs d : inputs) text += " " + std::to_string(d);
+  text += " ->";
+  for (Differs d : outputs) text += " " + std::to_string(d);
+  const auto name = [] { return std::string("vt::shard_map"); };
+  world.compare(text, [&](const std::string& first, int rank, const std::string& own) {
+    return "vt::shard_map: " + difference(first, rank, own);
+  }, {name, call.where});
+}
+
+}  // namespace shard_map_entry
+
+std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& call) {
+  using namespace shard_map_entry;
+  const Vec<AxisRef> mesh = axes_of(call);
+  Vec<Aval> avals;
+  Vec<Differs> differs;
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const Tensor& x = call.arguments[i];
+    if (!x.defined())
+      refuse(call, ErrorKind::value, call.argument_name(i) + " is an empty Tensor");
+    avals.push_back(aval_of(x));
+    differs.push_back(differs_of(call, call.in_specs[i], mesh, avals.back(), "in_specs",
+                                 call.argument_name(i)));
+  }
+  Vec<StateUpdate> updates;  // their values are the last results
+  Vec<LaneStream> streams;
+  const Recorded recorded = record(with_updates(f, updates, &streams), avals,
+                                   {.kind = ScopeKind::vmap,
+                                    .transform = "vt::shard_map",
+                                    .closed = true,
+                                    .stateful = true,
+                                    .mesh = mesh,
+                                    .where = call.where});
+  const std::size_t results = recorded.graph.outputs.size() - updates.size();
+  const Differs everywhere = (Differs{1} << mesh.size()) - 1;
+  differs.resize(differs.size() + streams.size(), everywhere);
+  differs.resize(recorded.graph.inputs.size(), 0);  // what is captured
+  const Vec<Sharding> specs = call.out_specs(results);
+  Vec<Differs> wanted;
+  for (std::size_t k = 0; k < results; ++k)
+    wanted.push_back(differs_of(call, specs[k], mesh,
+                                recorded.graph.aval(recorded.graph.outputs[k]), "out_specs",
+                                call.result_name(k)));
+  wanted.resize(recorded.graph.outputs.size(), 0);
+  compare(call, recorded.graph, differs, wanted);
+  SharedGraph shared = with_shared_values(recorded.graph, mesh, differs, wanted);
+  for (std::size_t k = 0; k < shared.outputs.size(); ++k) {
+    const Differs apart = shared.outputs[k] & ~wanted[k];
+    if (apart == 0) continue;
+    if (k < results)
+      refuse(call, ErrorKind::transform,
+             formatted("{}, {}, may differ between the processes along {}, and out_specs says {}; "
+                       "combine it, as by vt::psum or vt::pmean, or give it vt::sharded",
+                       call.result_name(k), shared.graph.aval(shared.graph.outputs[k]).str(),
+                       names_of(mesh, apart), specs[k].str()));
+    refuse(call, ErrorKind::transform,
+           formatted("a variable is updated by a value that differs between the processes along {};"
+                     " combine it, as by vt::psum or vt::pmean{}",
+                     names_of(mesh, apart), at(updates[k - results].where)));
+  }
+  std::vector<Tensor> inputs(call.arguments.begin(), call.arguments.end());
+  for (const LaneStream& s : streams)
+    inputs.push_back(stream_of_process(s, mesh, call.mesh.size()));
+  inputs.insert(inputs.end(), recorded.captured.begin(), recorded.captured.end());
+  std::vector<Tensor> outputs;
+  {
+    const TogetherScope together;
+    outputs = replay(shared.graph, inputs);
+  }
+  // At the call: a process that looks at a result alone must not wait for the others.
+  if (communicates(shared.graph) && thread_state().floor == 0) {
+    std::vector<Tensor> now;
+    for (const Tensor& t : outputs)
+      if (!is_tracer(t)) now.push_back(t);
+    evaluate(now, call.where);
+  }
+  const std::vector<Tensor> changes(outputs.begin() + static_cast<std::ptrdiff_t>(results),
+                                    outputs.end());
+  outputs.resize(results);
+  apply_updates(updates, changes);
+  return outputs;
+}
+
+}  // namespace vt::detail

@@ -358,6 +358,9 @@ class Walk {
     CondParams p = e.as<CondParams>();
     const Differs predicate = differs(made.inputs[0]);
     check_predicate(mesh_, e, predicate, "branch of vt::cond");
+    // A spread inside would make a psum of the derivative's branch, to which not all come.
+    for (std::size_t i = 1; i < made.inputs.size(); ++i)
+      made.inputs[i] = spread(made.inputs[i], predicate, e.where);
     const Bodies bodies =
         settled(made, 1, 0, [&](const Vec<Differs>& operands) {
           Vec<Differs> all(e.outputs.size(), predicate);
@@ -386,6 +389,10 @@ class Walk {
     const Bodies bodies = settled(made, 0, carries, [&](Vec<Differs> operands) {
       for (bool grew = true; grew;) {
         grew = false;
+        for (std::size_t i = carries; i < operands.size(); ++i) {  // as those of a branch
+          made.inputs[i] = spread(made.inputs[i], predicate, e.where);
+          operands[i] |= differs(made.inputs[i]);
+        }
         for (std::size_t i = 0; i < carries; ++i) operands[i] |= carried[i];
         if (is_while)
           predicate = Walk(*e.as<WhileParams>().condition, mesh_).run(operands, {}).outputs[0];

@@ -19,13 +19,13 @@ namespace settings {
 
 /// All that vt reads; scripts/api_pages compares them with docs/api/environment.md.
 constexpr std::string_view known[] = {
-    "VT_AUTOBATCH",     "VT_BACKEND",        "VT_CACHE_DIR",     "VT_CPU_ISA",
-    "VT_CPU_LEVEL",     "VT_CUBLAS_LIBRARY", "VT_CUDA_GRAPHS",   "VT_CUDA_HOME",
-    "VT_CUDA_LIBRARY",  "VT_CUDA_LOOPS",     "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY",
-    "VT_DEBUG_NANS",    "VT_DUMP",           "VT_GDB",           "VT_LANES",
-    "VT_LLVM_LIBRARY",  "VT_MACHINE",        "VT_MEMORY_LIMIT",  "VT_NUM_THREADS",
-    "VT_NVRTC_LIBRARY", "VT_PERF",           "VT_TF32",          "VT_TIERS",
-    "VT_TRACE",         "VT_ZLIB_LIBRARY"};
+    "VT_AUTOBATCH",    "VT_BACKEND",        "VT_CACHE_DIR",     "VT_CPU_ISA",
+    "VT_CPU_LEVEL",    "VT_CUBLAS_LIBRARY", "VT_CUDA_GRAPHS",   "VT_CUDA_HOME",
+    "VT_CUDA_LIBRARY", "VT_CUDA_LOOPS",     "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY",
+    "VT_DEADLINE",     "VT_DEBUG_NANS",     "VT_DUMP",          "VT_GDB",
+    "VT_LANES",        "VT_LLVM_LIBRARY",   "VT_MACHINE",       "VT_MEMORY_LIMIT",
+    "VT_MPI_LIBRARY",  "VT_NUM_THREADS",    "VT_NVRTC_LIBRARY", "VT_PERF",
+    "VT_TF32",         "VT_TIERS",          "VT_TRACE",         "VT_ZLIB_LIBRARY"};
 
 }  // namespace settings
 
@@ -101,6 +101,7 @@ void check_settings() {
   tf32_from_environment();
   cuda_loops_from_environment();
   cuda_graphs_from_environment();
+  deadline_from_environment();
 }
 
 }  // namespace vt::detail

@@ -53,6 +53,10 @@ inline bool cuda_loops_from_environment() { return switch_from_environment("VT_C
 inline bool cuda_graphs_from_environment() {
   return switch_from_environment("VT_CUDA_GRAPHS", true);
 }
+/// In seconds.
+inline std::int64_t deadline_from_environment() {
+  return number_from_environment("VT_DEADLINE", 1, 1'000'000'000, 300);
+}
 
 /// Warns of a variable that begins with VT_ and is nearly one of vt's. Those of others, like
 /// VT_FUZZ_SEED of vt's tests, may begin so too.

@@ -1,0 +1,81 @@
+// Exchanges: what each rank sends and receives in a collective.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <vt/dtype.hpp>
+
+#include "transport.hpp"
+#include "world.hpp"
+
+namespace vt::detail {
+
+/// Decides how long a rank waits.
+class Patience {
+ public:
+  /// Between polls, for what is still active of the transfers. Throws to end the wait.
+  virtual void look(std::span<const Transfer> waiting) = 0;
+
+  unsigned polls_between = 31;  ///< 2ⁿ − 1; so many polls without a look at it
+  std::uint64_t arrivals = 0;   ///< grows with each transfer that is done
+
+ protected:
+  ~Patience() = default;
+};
+
+/// Memory that is kept from one collective to the next.
+class ScratchMemory {
+ public:
+  /// `bytes`, aligned for every dtype; what was taken before is gone.
+  void* take(std::size_t bytes) {
+    if (bytes > held_) {
+      memory_.reset(
+          new std::max_align_t[(bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t)]);
+      held_ = bytes;
+    }
+    return memory_.get();
+  }
+  /// Gives back what only rare large arrays need.
+  void trim() {
+    constexpr std::size_t most = std::size_t{4} << 20;
+    if (held_ <= most) return;
+    memory_.reset();
+    held_ = 0;
+  }
+
+ private:
+  std::unique_ptr<std::max_align_t[]> memory_;
+  std::size_t held_ = 0;
+};
+
+/// The messages of one collective: all have its tag.
+struct Channel {
+  Transport& transport;
+  Patience& patience;
+  ScratchMemory& scratch;
+  int tag = 0;
+  /// Pieces of large arrays, in bytes; and the longest message, as MPI counts in int. Tests set
+  /// less.
+  std::size_t piece = std::size_t{1} << 17, longest = std::size_t{1} << 30;
+};
+
+/// What differs is decided by sizes alone, which all ranks know. given and got as World has them;
+/// of a group of at least two.
+namespace exchanges {
+
+void all_reduce(Channel&, const RankGroup&, Combine, DType, const void* given, void* got,
+                std::size_t elements);
+void all_gather(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
+void all_to_all(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
+void permute(Channel&, const RankGroup&, std::span<const std::int64_t> sources, const void* given,
+             void* got, std::size_t bytes);
+/// `bytes` of member `root` go to all others.
+void broadcast(Channel&, const RankGroup&, int root, void* data, std::size_t bytes);
+void barrier(Channel&, const RankGroup&);
+
+}  // namespace exchanges
+
+}  // namespace vt::detail

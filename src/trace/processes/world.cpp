@@ -1,0 +1,485 @@
+// World: the ranks that run one program together, and the collectives between them: which message
+// belongs to which collective, how long ranks wait for each other, and what they say of it.
+#include "world.hpp"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include <vt/detail/message.hpp>
+#include <vt/detail/small_vec.hpp>
+
+#include "../base/environment.hpp"
+#include "../base/locks.hpp"
+#include "combine.hpp"
+#include "exchanges.hpp"
+#include "loopback.hpp"
+
+namespace vt::detail {
+
+namespace worlds {
+
+// Seconds.
+constexpr double spin = 50e-6;          // then others may have the processor between two polls
+constexpr double nap_after = 20e-3;     // then it is left for longer
+constexpr double hear_every = 100e-6;   // notices are looked for
+constexpr double judge_every = 5e-3;    // what is known of the others is looked through
+constexpr double tell_after = 0.25;     // the others are told where this rank waits
+constexpr double left_patience = 0.2;   // what a rank sent before it left has come by then
+constexpr double gone_patience = 1;     // and so has the notice of one that ended in order
+constexpr unsigned calls_between = 64;  // collectives without a look at notices
+
+enum class Kind : std::uint8_t { all_reduce, all_gather, all_to_all, permute, compare, barrier };
+
+inline double now() {
+  timespec t = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return hash ^ (hash >> 32);
+}
+inline std::uint64_t hash_of_text(const std::string& text) {
+  std::uint64_t hash = mixed(0, text.size());
+  std::size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, 8);
+    hash = mixed(hash, word);
+  }
+  std::uint64_t rest = 0;
+  if (i < text.size()) std::memcpy(&rest, text.data() + i, text.size() - i);
+  return mixed(hash, rest);
+}
+
+/// A group of ranks in which this one has been at collectives.
+struct Group {
+  int first, stride, size;
+  std::uint64_t hash;
+  std::int64_t number = 0;  ///< of the last collective
+};
+
+/// What is known of another rank.
+struct Other {
+  bool has_left = false;
+  double left_at = 0;  ///< when that was heard
+  double gone_at = 0;  ///< when its process was first seen to be gone
+  Notice waits;        ///< the last one
+  bool has_waited = false;
+};
+
+/// A line as messages name it in passing: " (a.cpp:12)".
+inline std::string line_of(CallSite where) {
+  std::string text = at(where);  // "; at a.cpp:12"
+  return text.empty() ? text : " (" + text.substr(5) + ")";
+}
+
+/// The World of a rank that is a thread.
+inline constinit thread_local World* of_thread = nullptr;
+
+}  // namespace worlds
+
+struct World::State final : Patience {
+  explicit State(std::unique_ptr<Transport> t)
+      : transport(std::move(t)), rank(transport->rank()), size(transport->size()) {
+    const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+    crowded = processors > 0 && transport->ranks_of_host() > processors;
+    if (crowded) polls_between = 1;
+    deadline.store(static_cast<double>(deadline_from_environment()));
+    forks = forks_behind();
+  }
+
+  std::unique_ptr<Transport> transport;
+  const int rank, size;
+  bool crowded = false;  ///< more ranks than processors
+  int forks = 0;
+  std::atomic<double> deadline{0};
+  std::atomic<bool> busy{false};
+  std::atomic<bool> dead{false};
+  std::string dead_message;  ///< of what ended this world
+  ScratchMemory scratch;
+
+  Vec<worlds::Group> groups;
+  std::size_t last_group = 0;
+  Vec<worlds::Other> others;  ///< by rank; empty until the first notice
+  unsigned calls = 0;
+
+  // Of the collective at which the rank is.
+  const CollectiveSite* site = nullptr;
+  const RankGroup* group = nullptr;
+  worlds::Kind kind = worlds::Kind::barrier;
+  std::uint64_t group_hash = 0, what = 0;
+  std::int64_t number = 0;
+  // Of the wait in it.
+  std::uint64_t arrivals_before = 0;
+  bool waits = false;
+  double since = 0, next_hear = 0, next_judge = 0, next_tell = 0;
+
+  // fail_all of another thread than the one that waits
+  Mutex mutex;
+  std::atomic<bool> has_failed{false};
+  std::string failure;
+
+  void enter() {
+    while (busy.exchange(true, std::memory_order_acquire)) ::sched_yield();
+  }
+  void leave() { busy.store(false, std::memory_order_release); }
+
+  worlds::Group& group_of(const RankGroup& g) {
+    const auto is_it = [&](const worlds::Group& known) {
+      return known.first == g.first && known.stride == g.stride && known.size == g.size;
+    };
+    if (last_group < groups.size() && is_it(groups[last_group])) return groups[last_group];
+    for (last_group = 0; last_group < groups.size(); ++last_group)
+      if (is_it(groups[last_group])) return groups[last_group];
+    std::uint64_t hash = worlds::mixed(1, static_cast<std::uint64_t>(g.first));
+    hash = worlds::mixed(hash, static_cast<std::uint64_t>(g.stride));
+    hash = worlds::mixed(hash, static_cast<std::uint64_t>(g.size));
+    groups.push_back({g.first, g.stride, g.size, hash});
+    return groups.back();
+  }
+
+  [[gnu::noinline]] void refuse() {
+    if (dead.load(std::memory_order_acquire)) throw Error(ErrorKind::backend, dead_message);
+    fail(ErrorKind::backend,
+         site->text() +
+             ": this process was forked from one of those that run together, and is "
+             "none of them",
+         site->where);
+  }
+
+  void end_with(const std::string& message) {
+    dead_message = message;
+    dead.store(true, std::memory_order_release);
+  }
+  /// Ends the collective and this world.
+  [[noreturn]] void give_up(const std::string& reason) {
+    end_with(site->text() + ": " + reason + at(site->where));
+    throw Error(ErrorKind::backend, dead_message);
+  }
+  /// … and with it those of the others, who need not find out themselves.
+  [[noreturn]] void give_up_all(const std::string& reason) {
+    Notice over;
+    over.kind = Notice::Kind::over;
+    over.rank = rank;
+    over.text = reason;
+    transport->tell_all(over);
+    give_up(reason);
+  }
+
+  worlds::Other& other(int r) {
+    if (others.empty()) others.resize(static_cast<std::size_t>(size));
+    return others[static_cast<std::size_t>(r)];
+  }
+  void hear_all() {
+    Notice notice;
+    while (transport->hear(notice)) {
+      if (notice.rank < 0 || notice.rank >= size) continue;
+      worlds::Other& from = other(notice.rank);
+      switch (notice.kind) {
+        case Notice::Kind::failed:
+          give_up(formatted("rank {} failed: {}", notice.rank, notice.text));
+        case Notice::Kind::over: give_up(notice.text);
+        case Notice::Kind::left:
+          from.has_left = true;
+          from.left_at = worlds::now();
+          break;
+        case Notice::Kind::waits:
+          from.has_waited = true;
+          from.waits = std::move(notice);
+          next_judge = 0;
+          break;
+      }
+    }
+  }
+
+  void look(std::span<const Transfer> waiting) override {
+    const double time = worlds::now();
+    if (!waits || arrivals != arrivals_before) {
+      arrivals_before = arrivals;
+      waits = true;
+      since = time;
+      next_hear = time + worlds::spin;
+      next_judge = time + worlds::judge_every;
+      next_tell = time + std::min(worlds::tell_after, deadline.load() / 8);
+    } else if (time >= next_hear) {
+      wait_on(time, waiting);
+    }
+    if (crowded || time - since > worlds::spin) {
+      ::sched_yield();
+      if (time - since > worlds::nap_after) {
+        const timespec nap = {0, 50'000};
+        ::nanosleep(&nap, nullptr);
+      }
+    }
+  }
+  [[gnu::noinline]] void wait_on(double time, std::span<const Transfer> waiting) {
+    next_hear = time + worlds::hear_every;
+    if (has_failed.load(std::memory_order_acquire)) fail_for_another();
+    hear_all();
+    if (time < next_judge) return;
+    next_judge = time + worlds::judge_every;
+    look_for_difference();
+    for (const Transfer& t : waiting)
+      if (t.active) look_for_end(t.peer, time);
+    const double waited = time - since, most = deadline.load();
+    if (time >= next_tell) {
+      tell_that_it_waits(waited);
+      next_tell = time + most / 2;
+    }
+    if (waited > most) give_up_all(missing(waiting, most));
+  }
+
+  /// Another thread called fail_all.
+  void fail_for_another() {
+    std::string message;
+    {
+      const std::lock_guard hold(mutex);
+      message = failure;
+    }
+    tell_failure(message);
+    throw Error(ErrorKind::backend, dead_message);
+  }
+  void tell_failure(const std::string& message) {
+    Notice notice;
+    notice.rank = rank;
+    notice.text = message;
+    transport->tell_all(notice);
+    end_with("vt: this rank failed before: " + message);
+  }
+
+  /// While it exists the rank is at a collective.
+  class Call {
+   public:
+    Call(State& state, worlds::Kind kind, const RankGroup& group, std::uint64_t size,
+         const CollectiveSite& site)
+        : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
+      state.site = &site;
+      if (state.dead.load(std::memory_order_relaxed) || state.forks != forks_behind())
+        state.refuse();
+      if (group.size == 1) return;
+      worlds::Group& known = state.group_of(group);
+      state.group = &group;
+      state.group_hash = known.hash;
+      state.number = ++known.number;
+      state.kind = kind;
+      std::uint64_t what = worlds::mixed(known.hash, static_cast<std::uint64_t>(state.number));
+      what = worlds::mixed(what, static_cast<std::uint64_t>(kind));
+      state.what = worlds::mixed(what, size);
+      channel_.tag = static_cast<int>(state.what >> 50);
+      state.waits = false;
+      if (++state.calls % worlds::calls_between == 0) state.hear_all();
+    }
+    ~Call() { state_.scratch.trim(); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    Channel& channel() { return channel_; }
+
+   private:
+    struct Hold {
+      explicit Hold(State& s) : state(s) { state.enter(); }
+      ~Hold() { state.leave(); }
+      State& state;
+    };
+    Hold hold_;
+    State& state_;
+    Channel channel_;
+  };
+
+  bool is_member(int r) const {
+    for (int m = 0; m < group->size; ++m)
+      if (group->rank(m) == r) return true;
+    return false;
+  }
+  void look_for_difference() {
+    for (const worlds::Other& from : others) {
+      if (!from.has_waited || from.waits.group != group_hash || from.waits.number != number ||
+          from.waits.what == what || !is_member(from.waits.rank))
+        continue;
+      std::string own =
+          formatted("rank {} is at {}{}", rank, site->text(), worlds::line_of(site->where));
+      std::string others_text = formatted("rank {} is at {}", from.waits.rank, from.waits.text);
+      if (from.waits.rank < rank) std::swap(own, others_text);
+      give_up_all("ranks differ: " + own + ", " + others_text);
+    }
+  }
+  void look_for_end(int r, double time) {
+    worlds::Other* const known = others.empty() ? nullptr : &other(r);
+    if (known && known->has_left) {
+      if (time - std::max(known->left_at, since) > worlds::left_patience)
+        give_up_all(formatted("rank {} has ended", r));
+      return;
+    }
+    if (!transport->is_gone(r)) return;
+    double& gone_at = other(r).gone_at;
+    if (gone_at == 0) gone_at = time;
+    if (time - gone_at > worlds::gone_patience)
+      give_up_all(formatted("rank {} is gone: its process was killed or crashed", r));
+  }
+  void tell_that_it_waits(double waited) {
+    Notice notice;
+    notice.kind = Notice::Kind::waits;
+    notice.rank = rank;
+    notice.group = group_hash;
+    notice.what = what;
+    notice.number = number;
+    notice.seconds = waited;
+    notice.text = site->text() + worlds::line_of(site->where);
+    transport->tell_all(notice);
+  }
+  /// Who did not come: what members do not wait at the same place; else whom this rank waits for.
+  std::string missing(std::span<const Transfer> waiting, double most) {
+    std::string ranks, places;
+    int count = 0;
+    const auto add = [&](int r) {
+      if (r == rank) return;
+      constexpr int named = 8;
+      if (++count > named) return;
+      ranks += formatted("{}{}", count == 1 ? "" : ", ", r);
+      if (others.empty() || !other(r).has_waited) return;
+      const Notice& last = other(r).waits;
+      if (last.group == group_hash && last.what == what) return;
+      places += formatted("; rank {} was waiting at {}", r, last.text);
+    };
+    const bool needs_all = kind != worlds::Kind::permute && kind != worlds::Kind::all_to_all;
+    for (int m = 0; m < group->size && needs_all; ++m) {
+      const int r = group->rank(m);
+      const bool same = !others.empty() && other(r).has_waited &&
+                        other(r).waits.group == group_hash && other(r).waits.what == what;
+      if (!same) add(r);
+    }
+    if (count == 0)
+      for (const Transfer& t : waiting)
+        if (t.active) add(t.peer);
+    if (count > 8) ranks += formatted(" and {} more", count - 8);
+    return formatted("{} {} did not come within {} s", count == 1 ? "rank" : "ranks", ranks, most) +
+           places;
+  }
+};
+
+World::World(std::unique_ptr<Transport> transport)
+    : state_(std::make_unique<State>(std::move(transport))) {}
+
+World::~World() {
+  Notice notice;
+  notice.kind = Notice::Kind::left;
+  notice.rank = state_->rank;
+  state_->transport->tell_all(notice);
+}
+
+int World::rank() const { return state_->rank; }
+int World::size() const { return state_->size; }
+const char* World::transport_name() const { return state_->transport->name(); }
+int World::ranks_of_host() const { return state_->transport->ranks_of_host(); }
+
+void World::set_deadline(double seconds) { state_->deadline.store(seconds); }
+double World::deadline() const { return state_->deadline.load(); }
+
+void World::all_reduce(const RankGroup& group, Combine how, DType dtype, const void* given,
+                       void* got, std::int64_t elements, const CollectiveSite& site) {
+  const auto n = static_cast<std::size_t>(elements);
+  const std::uint64_t size =
+      (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
+  State::Call call(*state_, worlds::Kind::all_reduce, group, size, site);
+  if (how != Combine::sum && is_complex(dtype))
+    fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min", site.where);
+  if (group.size > 1) exchanges::all_reduce(call.channel(), group, how, dtype, given, got, n);
+  else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+}
+
+void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,
+                       const CollectiveSite& site) {
+  State::Call call(*state_, worlds::Kind::all_gather, group, bytes, site);
+  if (group.size > 1) exchanges::all_gather(call.channel(), group, given, got, bytes);
+  else if (given != got && bytes) std::memcpy(got, given, bytes);
+}
+
+void World::all_to_all(const RankGroup& group, const void* given, void* got, std::size_t bytes,
+                       const CollectiveSite& site) {
+  State::Call call(*state_, worlds::Kind::all_to_all, group, bytes, site);
+  if (group.size > 1) exchanges::all_to_all(call.channel(), group, given, got, bytes);
+  else if (given != got && bytes) std::memcpy(got, given, bytes);
+}
+
+void World::permute(const RankGroup& group, std::span<const std::int64_t> sources,
+                    const void* given, void* got, std::size_t bytes, const CollectiveSite& site) {
+  std::uint64_t size = bytes;
+  for (const std::int64_t source : sources)
+    size = worlds::mixed(size, static_cast<std::uint64_t>(source));
+  State::Call call(*state_, worlds::Kind::permute, group, size, site);
+  exchanges::permute(call.channel(), group, sources, given, got, bytes);
+}
+
+void World::compare(
+    const std::string& text,
+    FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
+    const CollectiveSite& site) {
+  const RankGroup all = {0, 1, size(), rank()};
+  State::Call call(*state_, worlds::Kind::compare, all, 0, site);
+  if (all.size == 1) return;
+  Channel& channel = call.channel();
+  const std::uint64_t hash = worlds::hash_of_text(text);
+  // The greatest hash is that of all ranks, and so is the least one.
+  const std::uint64_t own[2] = {hash, ~hash};
+  std::uint64_t greatest[2];
+  exchanges::all_reduce(channel, all, Combine::max, DType::u64, own, greatest, 2);
+  if (greatest[0] == ~greatest[1]) return;
+  struct Text {
+    std::uint64_t hash, bytes;
+  };
+  Vec<Text> texts(static_cast<std::size_t>(all.size));
+  const Text given = {hash, text.size()};
+  exchanges::all_gather(channel, all, &given, texts.begin(), sizeof given);
+  std::size_t other = 1;
+  while (other + 1 < texts.size() && texts[other].hash == texts[0].hash) ++other;
+  const auto text_of = [&](std::size_t r) {
+    std::string got(texts[r].bytes, '\0');
+    const auto root = static_cast<int>(r);
+    if (root == all.own) got = text;
+    exchanges::broadcast(channel, all, root, got.data(), got.size());
+    return got;
+  };
+  const std::string first = text_of(0), another = text_of(other);
+  fail(ErrorKind::transform, differs(first, static_cast<int>(other), another), site.where);
+}
+
+void World::barrier(const CollectiveSite& site) {
+  const RankGroup all = {0, 1, size(), rank()};
+  State::Call call(*state_, worlds::Kind::barrier, all, 0, site);
+  if (all.size > 1) exchanges::barrier(call.channel(), all);
+}
+
+void World::fail_all(const std::string& message) noexcept {
+  State& s = *state_;
+  if (s.dead.load(std::memory_order_acquire)) return;
+  if (s.busy.exchange(true, std::memory_order_acquire)) {
+    // Another thread is at a collective: it tells them, and ends.
+    const std::lock_guard hold(s.mutex);
+    if (s.failure.empty()) s.failure = message;
+    s.has_failed.store(true, std::memory_order_release);
+    return;
+  }
+  if (!s.dead.load(std::memory_order_acquire)) s.tell_failure(message);
+  s.leave();
+}
+
+OwnWorld::OwnWorld(World& world) : before_(std::exchange(worlds::of_thread, &world)) {}
+OwnWorld::~OwnWorld() { worlds::of_thread = before_; }
+
+World& World::current() {
+  if (worlds::of_thread) return *worlds::of_thread;
+  // never destroyed: threads may be at a collective while the process ends
+  static World* const process = new World(std::move(loopback_transports(1)[0]));
+  return *process;
+}
+
+}  // namespace vt::detail

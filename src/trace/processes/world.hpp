@@ -1,0 +1,104 @@
+// World: the ranks that run one program together, and the collectives between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <vt/detail/function.hpp>
+#include <vt/dtype.hpp>
+#include <vt/error.hpp>
+
+#include "transport.hpp"
+
+namespace vt::detail {
+
+/// The ranks along an axis of a mesh that differ in that axis alone: first, first + stride, …
+struct RankGroup {
+  int first = 0, stride = 1, size = 1;
+  int own = 0;  ///< which of them this rank is
+  int rank(int member) const { return first + member * stride; }
+};
+
+/// How all_reduce combines elements. NaN wins over numbers in max and min.
+enum class Combine : std::uint8_t { sum, max, min };
+
+/// A collective as messages name it: "vt::psum over \"data\" of f64[3]", and the user's line.
+struct CollectiveSite {
+  FunctionRef<std::string()> text;  ///< only asked where it is shown
+  CallSite where;
+};
+
+class World {
+ public:
+  explicit World(std::unique_ptr<Transport>);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// That of this thread: a rank of vt::distributed::simulate; else that of the process, which is
+  /// one of several that MPI started, or alone.
+  /// Throws: Error (backend) if MPI started it, and its library cannot be used.
+  static World& current();
+
+  int rank() const;
+  int size() const;
+  const char* transport_name() const;
+  int ranks_of_host() const;  ///< how many of them run on this machine
+
+  // The ranks of a group call these in the same order, with the same sizes. `given` and `got` may
+  // be the same memory where the sizes are. All ranks get the same bits.
+  // Throws: Error (backend) that names the rank and the user's line if another rank failed, left,
+  // or did not come before the deadline, and if ranks are at different collectives. The world is
+  // not used any more then: each further call throws the same.
+
+  /// 16-bit floats are summed in f32 and rounded once; integers wrap.
+  void all_reduce(const RankGroup&, Combine, DType, const void* given, void* got,
+                  std::int64_t elements, const CollectiveSite&);
+  /// got: the `bytes` of each member, in their order.
+  void all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,
+                  const CollectiveSite&);
+  /// Part j of `given` goes to member j; part j of `got` comes from there. bytes: of one part.
+  void all_to_all(const RankGroup&, const void* given, void* got, std::size_t bytes,
+                  const CollectiveSite&);
+  /// got: what member sources[own] gives; zeros for −1.
+  void permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given,
+               void* got, std::size_t bytes, const CollectiveSite&);
+  /// Compares a text between all ranks, by its hash at first. Throws: Error (transform) on all
+  /// ranks, made by `differs` of the first rank's text and that of the first one with another.
+  void compare(
+      const std::string& text,
+      FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
+      const CollectiveSite&);
+  /// Waits for all ranks.
+  void barrier(const CollectiveSite&);
+
+  /// Tells the others that this rank cannot go on, so that none waits for it.
+  void fail_all(const std::string& message) noexcept;
+  /// How long a rank may wait for another one. Starts as VT_DEADLINE, in seconds, or 300.
+  void set_deadline(double seconds);
+  double deadline() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// While it exists World::current() of this thread is the one given.
+class OwnWorld {
+ public:
+  explicit OwnWorld(World&);
+  ~OwnWorld();
+  OwnWorld(const OwnWorld&) = delete;
+  OwnWorld& operator=(const OwnWorld&) = delete;
+
+ private:
+  World* before_;
+};
+
+/// Runs f on `ranks` threads, each of which is a rank of one world. What a rank throws ends the
+/// others' collectives; the first error is thrown here.
+void run_ranks(int ranks, const Function<void()>& f, double deadline, CallSite);
+
+}  // namespace vt::detail

@@ -17,7 +17,7 @@ rows = [
     ("include/vt", []),
     ("include/vt/detail", []),
     (BASE, []),
-    (PROCESSES, [BASE]),
+    (T + "processes", [BASE]),
     (IR, [BASE]),
     (IR + "/shape_rules", [IR]),
     (ELEMENTS, [IR]),

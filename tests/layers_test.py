@@ -17,7 +17,7 @@ rows = [
     ("include/vt", []),
     ("include/vt/detail", []),
     (BASE, []),
-    (T + "processes", [BASE]),
+    (PROCESSES, [BASE]),
     (IR, [BASE]),
     (IR + "/shape_rules", [IR]),
     (ELEMENTS, [IR]),

@@ -58,16 +58,16 @@ TEST(ShardMap, CollectivesAreTheFormulaOnWholeArrays) {
       expect_close(mapped(m,
                           [&](Tensor v) {
                             return vt::cond(
-                                vt::tensor(true), c.lane,
-                                [&](Tensor w) { return c.lane(w) * 2.0; }, v);
+                                vt::tensor(true), c.lane, [&](Tensor w) { return c.lane(w) * 2.0; },
+                                v);
                           })(x),
                    wanted, same, "in a branch");
       const Function by_lanes = [&](Tensor v) { return vt::vmap(c.lane)(v); };
       const Tensor two = vt::stack({x[0], x[0] * 0.5});
       const Tensor both = vt::concatenate({wanted, block(c.whole(xs * 0.5), rank(), lanes)}, 0);
       expect_close(mapped(m, by_lanes)(vt::expand_dims(two, 0))[0], both, same, "lanes inside");
-      expect_close(vt::vmap(mapped(m, c.lane))(vt::expand_dims(two, 1)),
-                   vt::expand_dims(both, 1), same, "lanes outside");
+      expect_close(vt::vmap(mapped(m, c.lane))(vt::expand_dims(two, 1)), vt::expand_dims(both, 1),
+                   same, "lanes outside");
     }
   });
 }
@@ -91,8 +91,7 @@ TEST(ShardMap, DerivativesInsideAndOutside) {
     for (const Collective& c : collectives) {
       SCOPED_TRACE(c.name);
       const Function f = of_lane(c);
-      const Tensor slopes =
-          vt_test::numeric_gradient([&](Tensor v) { return of_all(c, v); }, xs);
+      const Tensor slopes = vt_test::numeric_gradient([&](Tensor v) { return of_all(c, v); }, xs);
       const Tensor slope = block(slopes, rank(), lanes);
       expect_close(mapped(m, vt::grad(f))(x), slope, near, "inside");
       expect_close(vt::jit(mapped(m, vt::grad(f)))(x), slope, near, "inside, compiled");
@@ -106,19 +105,20 @@ TEST(ShardMap, DerivativesInsideAndOutside) {
       expect_close(vt::grad(total)(x), slope, near, "of what all share");
       expect_close(vt::jit(vt::grad(total))(x), slope, near, "of what all share, compiled");
       const Tensor d = block(vt_test::random_tensor(vt::f64, xs.shape(), 9), rank(), lanes);
-      const auto along = vt::shard_map([](Tensor s, Tensor t) { return vt::psum(vt::sum(s * t), "i"); },
-                                       {.mesh = m, .in_specs = sharded("i")});
+      const auto along =
+          vt::shard_map([](Tensor s, Tensor t) { return vt::psum(vt::sum(s * t), "i"); },
+                        {.mesh = m, .in_specs = sharded("i")});
       expect_close(vt::jvp(total, std::tuple(x), std::tuple(d)).second, along(slope, d), near,
                    "jvp outside");
       // Second derivatives: a number of the inside's gradient, and of the outside's.
       const Tensor ds = vt_test::random_tensor(vt::f64, xs.shape(), 9);
-      const Tensor curvature = block(
-          vt_test::numeric_gradient(
-              [&](Tensor v) {
-                return vt::sum(vt::grad([&](Tensor w) { return of_all(c, w); })(v) * ds);
-              },
-              xs),
-          rank(), lanes);
+      const Tensor curvature =
+          block(vt_test::numeric_gradient(
+                    [&](Tensor v) {
+                      return vt::sum(vt::grad([&](Tensor w) { return of_all(c, w); })(v) * ds);
+                    },
+                    xs),
+                rank(), lanes);
       const auto by_inside = [&](Tensor v) { return along(mapped(m, vt::grad(f))(v), d); };
       expect_close(vt::grad(by_inside)(x), curvature, near, "outside of inside");
       const auto by_outside = [&](Tensor v) { return along(vt::grad(total)(v), d); };
@@ -177,8 +177,8 @@ TEST(ShardMap, EveryDtype) {
           vt::vmap([&](Tensor x) { return g(vt::expand_dims(x, 0)); }, {.axis_name = "i"})(all);
       const auto got =
           vt::shard_map(f, {.mesh = m, .in_specs = sharded("i")})(block(all, rank(), 3));
-      const auto moved = vt::jit(vt::shard_map(
-          g, {.mesh = m, .in_specs = sharded("i"), .out_specs = sharded("i")}))(
+      const auto moved = vt::jit(
+          vt::shard_map(g, {.mesh = m, .in_specs = sharded("i"), .out_specs = sharded("i")}))(
           block(all, rank(), 3));
       expect_close(std::get<0>(got), std::get<0>(wanted));
       expect_close(std::get<1>(got), std::get<1>(wanted));
@@ -216,7 +216,8 @@ TEST(ShardMap, RandomPrograms) {
     on_ranks(ranks, [&] {
       const Mesh m = mesh(c.axes);
       std::vector<vt::Sharding::Cut> cuts;
-      for (std::size_t k = 0; k < names.size(); ++k) cuts.push_back({names[k], static_cast<int>(k)});
+      for (std::size_t k = 0; k < names.size(); ++k)
+        cuts.push_back({names[k], static_cast<int>(k)});
       vt::Shape lead;
       for (const auto& axis : c.axes) lead.push_back(axis.size);
       for (int n = 0; n < std::max(1, count * c.share / 100); ++n) {

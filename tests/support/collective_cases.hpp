@@ -53,7 +53,9 @@ inline const std::vector<Collective> collective_cases = {
      [](vt::Tensor x) { return x * vt::psum(vt::tensor({0.2, 0.3}), "i") + vt::psum(1, "i"); },
      [](vt::Tensor x) { return x * vt::tensor({0.8, 1.2}) + 4.0; }},
     {"shared exchange",
-     [](vt::Tensor x) { return x[0] + vt::all_to_all(vt::tensor({1.0, 2.0, 3.0, 4.0}), "i", 0, 0)[0]; },
+     [](vt::Tensor x) {
+       return x[0] + vt::all_to_all(vt::tensor({1.0, 2.0, 3.0, 4.0}), "i", 0, 0)[0];
+     },
      [](vt::Tensor x) {
        return vt::take(x, vt::tensor(0), 1) + vt::tensor({{1.0}, {2.0}, {3.0}, {4.0}});
      }},

@@ -274,10 +274,9 @@ class RandomProgram {
     switch (random(depth_ > 0 ? 11 : 14)) {  // inside of lanes no predicate is shared
       case 0: return vt::psum(vt::tanh(t), axis) * 0.3;
       case 1: return vt::pmean(t, axis);
-      case 2:
-        features_.smooth = false;
-        return random(2) ? vt::pmax(t, axis) : vt::pmin(t, axis);
-      case 3: return vt::tensordot(constant({n}), vt::all_gather(t, axis), vt::Axes{0}, vt::Axes{0});
+      case 2: features_.smooth = false; return random(2) ? vt::pmax(t, axis) : vt::pmin(t, axis);
+      case 3:
+        return vt::tensordot(constant({n}), vt::all_gather(t, axis), vt::Axes{0}, vt::Axes{0});
       case 4: {
         std::vector<std::pair<std::int64_t, std::int64_t>> to_next;
         for (std::int64_t i = 0; i + random(2) < n; ++i) to_next.emplace_back(i, (i + 1) % n);
@@ -292,27 +291,30 @@ class RandomProgram {
       case 7: return vt::sum(vt::all_to_all(for_all(), axis, 0, 0), 0) * 0.5;
       case 8: return t * vt::cos(0.3 * vt::axis_index(axis));
       case 9: return vt::psum(t, vt::AxisNames(axes_)) * 0.2;
-      case 10:
-        return vt::fori_loop(0, 2, [&](T, T v) { return meeting(v); }, t);
+      case 10: return vt::fori_loop(0, 2, [&](T, T v) { return meeting(v); }, t);
       case 11: {
         features_.smooth = false;
         const auto go_on = [axis](T i, T v) {
           return (i < 3) & (vt::pmax(vt::mean(v), axis) > -0.2);
         };
-        return vt::while_loop(go_on, [&](T i, T v) { return std::pair(i + 1, meeting(v)); },
-                              std::pair(T(0), t)).second;
+        return vt::while_loop(
+                   go_on, [&](T i, T v) { return std::pair(i + 1, meeting(v)); },
+                   std::pair(T(0), t))
+            .second;
       }
       case 12: {
         features_.smooth = false;
         const T other = vt::mean(pick());
-        return vt::cond(vt::psum(vt::mean(t), axis) > 0.1, [&](T v) { return meeting(v) * other; },
-                        [](T v) { return vt::sin(v); }, t);
+        return vt::cond(
+            vt::psum(vt::mean(t), axis) > 0.1, [&](T v) { return meeting(v) * other; },
+            [](T v) { return vt::sin(v); }, t);
       }
       default: {
         features_.smooth = false;
         const T other = vt::mean(pick());
-        return vt::cond(vt::mean(t) > 0.1, [&](T v) { return vt::cos(v) * other; },
-                        [](T v) { return vt::sin(v); }, t);
+        return vt::cond(
+            vt::mean(t) > 0.1, [&](T v) { return vt::cos(v) * other; },
+            [](T v) { return vt::sin(v); }, t);
       }
     }
   }

@@ -11,11 +11,11 @@ namespace {
 
 using vt::ErrorKind;
 using vt::Tensor;
+using vt_test::Collective;
 using vt_test::expect_close;
 using vt_test::expect_error;
 using vt_test::message;
 using vt_test::Tolerance;
-using vt_test::Collective;
 using Function = vt_test::Collective::Function;
 
 constexpr Tolerance near{.relative = 1e-7, .absolute = 1e-8},

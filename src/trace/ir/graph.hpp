@@ -61,7 +61,7 @@ inline std::size_t sequences_of(const Equation& e) {
 
 /// What has been found out about a Graph. A copy may be about to change: nothing is known of it.
 struct GraphFacts {
-  mutable std::atomic<signed char> effects{-1};  ///< does it have any? −1: nobody has asked
+  mutable std::atomic<signed char> effects{-1};       ///< does it have any? −1: nobody has asked
   mutable std::atomic<signed char> communicates{-1};  ///< likewise, see communicates()
   /// Would simplify leave it as it is?
   mutable std::atomic<bool> simple_to_transform{false}, simple_to_run{false};

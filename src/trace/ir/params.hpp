@@ -255,8 +255,9 @@ struct PartsParams {
   bool operator==(const PartsParams&) const;
 };
 
-/// An axis of lanes that a vmap has named, or of the processes of a mesh. It is known by its object:
-/// a name may come again further in, and mesh_axis gives one object for equal axes of meshes.
+/// An axis of lanes that a vmap has named, or of the processes of a mesh. It is known by its
+/// object: a name may come again further in, and mesh_axis gives one object for equal axes of
+/// meshes.
 struct NamedAxis {
   std::string name;
   std::int64_t size = 0;

@@ -65,7 +65,8 @@ Mesh mesh(std::vector<MeshAxis> axes, CallSite where) {
   for (MeshAxis& a : axes) {
     if (a.name.empty()) refuse("an axis has no name");
     for (const MeshAxis& b : axes)
-      if (&a != &b && a.name == b.name) refuse(detail::formatted("axis \"{}\" comes twice", a.name));
+      if (&a != &b && a.name == b.name)
+        refuse(detail::formatted("axis \"{}\" comes twice", a.name));
     if (a.size == -1) {
       if (open) refuse("the size of two axes is −1");
       open = &a;
@@ -83,7 +84,8 @@ Mesh mesh(std::vector<MeshAxis> axes, CallSite where) {
   if (made.size() != processes)
     refuse(detail::formatted(
         "the mesh {} holds {} processes, and {}{}; start the program by mpirun -n {}, or give the "
-        "mesh as many", open ? "" : made.str(), open ? known : made.size(),
+        "mesh as many",
+        open ? "" : made.str(), open ? known : made.size(),
         processes == 1 ? "this program was started alone" : "there are ",
         processes == 1 ? "" : std::to_string(processes), open ? known : made.size()));
   return made;

@@ -17,6 +17,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../base/environment.hpp"
+#include "../base/hash_map.hpp"
 #include "../base/locks.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
@@ -108,6 +109,7 @@ struct World::State final : Patience {
   std::string dead_message;  ///< of what ended this world
   ScratchMemory scratch;
 
+  HashMap<std::uint64_t, bool> compared;  ///< hashes of texts that all ranks have
   Vec<worlds::Group> groups;
   std::size_t last_group = 0;
   Vec<worlds::Other> others;  ///< by rank; empty until the first notice
@@ -424,15 +426,19 @@ void World::compare(
     FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
     const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
-  State::Call call(*state_, worlds::Kind::compare, all, 0, site);
   if (all.size == 1) return;
-  Channel& channel = call.channel();
   const std::uint64_t hash = worlds::hash_of_text(text);
+  if (state_->compared.contains(hash)) return;
+  State::Call call(*state_, worlds::Kind::compare, all, 0, site);
+  Channel& channel = call.channel();
   // The greatest hash is that of all ranks, and so is the least one.
   const std::uint64_t own[2] = {hash, ~hash};
   std::uint64_t greatest[2];
   exchanges::all_reduce(channel, all, Combine::max, DType::u64, own, greatest, 2);
-  if (greatest[0] == ~greatest[1]) return;
+  if (greatest[0] == ~greatest[1]) {
+    state_->compared.emplace(hash, true);
+    return;
+  }
   struct Text {
     std::uint64_t hash, bytes;
   };

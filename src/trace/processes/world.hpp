@@ -65,8 +65,9 @@ class World {
   /// got: what member sources[own] gives; zeros for −1.
   void permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given,
                void* got, std::size_t bytes, const CollectiveSite&);
-  /// Compares a text between all ranks, by its hash at first. Throws: Error (transform) on all
-  /// ranks, made by `differs` of the first rank's text and that of the first one with another.
+  /// Compares a text between all ranks, by its hash at first; once for each text. Throws: Error
+  /// (transform) on all ranks, made by `differs` of the first rank's text and that of the first one
+  /// with another.
   void compare(
       const std::string& text,
       FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,

@@ -132,8 +132,8 @@ Node* place_node(Op op, ParamsRef params, std::span<const Tensor> operands, int 
   n->where = where;
   n->assume_finite = thread_state().assume_finite;
   n->effect = has_effect(op, params);
-  n->at_once = level == 0 && (n->effect || (communicates(op, params) &&
-                                            !thread_state().exchanges_wait));
+  n->at_once =
+      level == 0 && (n->effect || (communicates(op, params) && !thread_state().exchanges_wait));
   n->params = std::move(params);
   n->of_data =
       op != Op::full && op != Op::iota && op != Op::threefry &&

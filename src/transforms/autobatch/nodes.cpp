@@ -556,7 +556,7 @@ class Finder {
     s.kind = moves_rows(e)             ? Signature::Kind::rows
              : sum_root_[equations[0]] ? Signature::Kind::sum
              : sum                     ? Signature::Kind::fold
-             : keeps_order(e)           ? Signature::Kind::alone
+             : keeps_order(e)          ? Signature::Kind::alone
                                        : Signature::Kind::op;
     s.heavy =
         !sum && any_of(equations, [&](std::int32_t k) { return !is_elementwise(equation(k).op); });

@@ -32,9 +32,9 @@ Vec<AxisRef> axes_of(const ShardMapCall& call) {
                      call.mesh.size(), processes));
   for (const ScopeState& scope : thread_state().scopes)
     if (!scope.mesh.empty())
-      refuse(call, ErrorKind::transform,
-             formatted("called inside of the function of another vt::shard_map{}",
-                       at(scope.where)));
+      refuse(
+          call, ErrorKind::transform,
+          formatted("called inside of the function of another vt::shard_map{}", at(scope.where)));
   Vec<AxisRef> axes;
   std::int64_t stride = 1;
   for (std::size_t k = call.mesh.axes().size(); k-- > 0;) {
@@ -52,9 +52,10 @@ Differs differs_of(const ShardMapCall& call, const Sharding& spec, std::span<con
   for (const Sharding::Cut& cut : spec.cuts()) {
     const int rank = aval.shape.rank(), dim = cut.dim;
     if (dim < -rank || dim >= rank)
-      refuse(call, ErrorKind::shape,
-             formatted("{} cuts axis {} of {}, which is {}{}", option, dim, name, aval.str(),
-                       rank == 0 ? ": a scalar cannot be cut; give it an axis of one element" : ""));
+      refuse(
+          call, ErrorKind::shape,
+          formatted("{} cuts axis {} of {}, which is {}{}", option, dim, name, aval.str(),
+                    rank == 0 ? ": a scalar cannot be cut; give it an axis of one element" : ""));
     bool found = false;
     for (std::size_t k = 0; k < mesh.size(); ++k) {
       if (mesh[k]->name != cut.axis) continue;
@@ -88,8 +89,8 @@ Tensor rank_tensor(std::span<const AxisRef> mesh, CallSite where) {
   for (const AxisRef& axis : mesh) {
     Tensor own = emit(Op::axis_index, make_params(CollectiveParams{axis, {}}), {}, where);
     if (axis->stride > 1)
-      own = emit(Op::mul, {}, {own, full_tensor(Scalar(axis->stride).converted(DType::i32), scalar)},
-                 where);
+      own = emit(Op::mul, {},
+                 {own, full_tensor(Scalar(axis->stride).converted(DType::i32), scalar)}, where);
     rank = rank.defined() ? emit(Op::add, {}, {rank, own}, where) : own;
   }
   return rank;
@@ -100,10 +101,10 @@ Tensor stream_of_process(const LaneStream& s, std::span<const AxisRef> mesh,
                          std::int64_t processes) {
   const Tensor all = lane_streams(s.variable, processes, s.where);
   const Aval zero(DType::i32, Shape{});
-  const Tensor row = emit(Op::dynamic_slice, make_params(ShapeParams{Shape{1, 2}}),
-                          {all, rank_tensor(mesh, s.where),
-                           full_tensor(Scalar(0).converted(DType::i32), zero)},
-                          s.where);
+  const Tensor row =
+      emit(Op::dynamic_slice, make_params(ShapeParams{Shape{1, 2}}),
+           {all, rank_tensor(mesh, s.where), full_tensor(Scalar(0).converted(DType::i32), zero)},
+           s.where);
   return emit(Op::reshape, make_params(ShapeParams{Shape{2}}), {row}, s.where);
 }
 
@@ -132,8 +133,10 @@ std::string difference(const std::string& first, int rank, const std::string& ow
     const bool ends = a >= first.size() || b >= own.size();
     const std::string x = line_from(first, a), y = line_from(own, b);
     if (x == y && !ends) continue;
-    return formatted("processes record different functions. The first line that differs is\n"
-                     "  on rank 0: {}\n  on rank {}: {}", x, rank, y);
+    return formatted(
+        "processes record different functions. The first line that differs is\n"
+        "  on rank 0: {}\n  on rank {}: {}",
+        x, rank, y);
   }
 }
 
@@ -146,9 +149,11 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
   text += " ->";
   for (Differs d : outputs) text += " " + std::to_string(d);
   const auto name = [] { return std::string("vt::shard_map"); };
-  world.compare(text, [&](const std::string& first, int rank, const std::string& own) {
-    return "vt::shard_map: " + difference(first, rank, own);
-  }, {name, call.where});
+  world.compare(text,
+                [&](const std::string& first, int rank, const std::string& own) {
+                  return "vt::shard_map: " + difference(first, rank, own);
+                },
+                {name, call.where});
 }
 
 }  // namespace shard_map_entry
@@ -160,11 +165,10 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
   Vec<Differs> differs;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const Tensor& x = call.arguments[i];
-    if (!x.defined())
-      refuse(call, ErrorKind::value, call.argument_name(i) + " is an empty Tensor");
+    if (!x.defined()) refuse(call, ErrorKind::value, call.argument_name(i) + " is an empty Tensor");
     avals.push_back(aval_of(x));
-    differs.push_back(differs_of(call, call.in_specs[i], mesh, avals.back(), "in_specs",
-                                 call.argument_name(i)));
+    differs.push_back(
+        differs_of(call, call.in_specs[i], mesh, avals.back(), "in_specs", call.argument_name(i)));
   }
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;

@@ -94,9 +94,10 @@ std::shared_ptr<const CustomRule> refused_outside(const CustomRule& rule, CallSi
   if (refused->backward) refused->backward = refuse;
   if (refused->own) {
     auto own = std::make_shared<OwnDerivative>(*refused->own);
-    const LinearRule refuse_linear = [message, where](std::span<const Tensor>,
-                                                      std::span<const Tensor>)
-        -> std::vector<Tensor> { fail(ErrorKind::transform, message, where); };
+    const LinearRule refuse_linear =
+        [message, where](std::span<const Tensor>, std::span<const Tensor>) -> std::vector<Tensor> {
+      fail(ErrorKind::transform, message, where);
+    };
     if (own->forward) own->forward = refuse_linear;
     if (own->transpose) own->transpose = refuse_linear;
     own->linearize = [message, where](std::span<const Tensor>, const Vec<bool>&) -> Linearization {
@@ -239,8 +240,8 @@ class Walk {
     }
     const Var x = made.inputs[0];
     const bool own = (differs(x) & one) != 0;
-    const bool joins = e.op == Op::psum || e.op == Op::pmax || e.op == Op::pmin ||
-                       e.op == Op::all_gather;
+    const bool joins =
+        e.op == Op::psum || e.op == Op::pmax || e.op == Op::pmin || e.op == Op::all_gather;
     if (joins && !own) {
       const Var v = of_shared(e, x, p.axis->size);
       copy.bind(e.outputs[0], v);
@@ -273,8 +274,8 @@ class Walk {
                  : add_equation(to_, Op::convert, make_params(ConvertParams{d}), {v}, e.where);
     };
     const Var count = add_equation(
-        to_, Op::full,
-        make_params(FullParams{Scalar(size).converted(wide), Aval(wide, Shape{})}), {}, e.where);
+        to_, Op::full, make_params(FullParams{Scalar(size).converted(wide), Aval(wide, Shape{})}),
+        {}, e.where);
     is_literal_.emplace(count, true);
     return as(add_equation(to_, Op::mul, {}, {as(x, wide), count}, e.where), own);
   }
@@ -361,18 +362,17 @@ class Walk {
     // A spread inside would make a psum of the derivative's branch, to which not all come.
     for (std::size_t i = 1; i < made.inputs.size(); ++i)
       made.inputs[i] = spread(made.inputs[i], predicate, e.where);
-    const Bodies bodies =
-        settled(made, 1, 0, [&](const Vec<Differs>& operands) {
-          Vec<Differs> all(e.outputs.size(), predicate);
-          for (const GraphRef& branch : p.branches) {
-            const Vec<Differs> own = Walk(*branch, mesh_).run(operands, {}).outputs;
-            for (std::size_t k = 0; k < all.size(); ++k) all[k] |= own[k];
-          }
-          Vec<SharedGraph> branches;
-          for (const GraphRef& branch : p.branches)
-            branches.push_back(Walk(*branch, mesh_).run(operands, all));
-          return branches;
-        });
+    const Bodies bodies = settled(made, 1, 0, [&](const Vec<Differs>& operands) {
+      Vec<Differs> all(e.outputs.size(), predicate);
+      for (const GraphRef& branch : p.branches) {
+        const Vec<Differs> own = Walk(*branch, mesh_).run(operands, {}).outputs;
+        for (std::size_t k = 0; k < all.size(); ++k) all[k] |= own[k];
+      }
+      Vec<SharedGraph> branches;
+      for (const GraphRef& branch : p.branches)
+        branches.push_back(Walk(*branch, mesh_).run(operands, all));
+      return branches;
+    });
     p.branches = bodies.graphs;
     made.params = make_params(std::move(p));
     place(e, std::move(made), copy, bodies.outputs);

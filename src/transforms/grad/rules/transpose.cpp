@@ -125,8 +125,8 @@ inline void all_gather(const TransposeCall& c) {
                                emit(Op::axis_index, c.equation.params, {}, {})};
   const Tensor first = full_tensor(Scalar(0).converted(DType::i32), Aval(DType::i32, Shape{}));
   operands.resize(row.size() + 1, first);
-  c.cotangents[0] = with_shape(
-      emit(Op::dynamic_slice, make_params(ShapeParams{row}), operands, {}), c.shape(0));
+  c.cotangents[0] =
+      with_shape(emit(Op::dynamic_slice, make_params(ShapeParams{row}), operands, {}), c.shape(0));
 }
 inline void ppermute(const TransposeCall& c) {
   const auto& p = c.as<CollectiveParams>();

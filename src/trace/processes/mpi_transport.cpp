@@ -73,6 +73,7 @@ class MpiTransport final : public Transport {
       int level = 0;
       check(mpi_.Init_thread(nullptr, nullptr, MpiLibrary::serialized, &level), "MPI_Init_thread");
       mpi_.Comm_set_errhandler(mpi_.world, mpi_.errors_return);
+      if (mpi_.family == MpiLibrary::Family::mpich) ignore_failure_signal();
     }
     for (MpiHandle* const made : {&data_, &notices_}) {
       check(mpi_.Comm_dup(mpi_.world, made), "MPI_Comm_dup");
@@ -260,6 +261,14 @@ class MpiTransport final : public Transport {
     Vec<MpiHandle> requests;
   };
 
+  /// With -disable-auto-cleanup MPICH's mpiexec sends SIGUSR1 to all when one process ends badly,
+  /// which would end them too.
+  static void ignore_failure_signal() {
+    struct sigaction now_there = {};
+    if (::sigaction(SIGUSR1, nullptr, &now_there) != 0 || now_there.sa_handler != SIG_DFL) return;
+    now_there.sa_handler = SIG_IGN;
+    ::sigaction(SIGUSR1, &now_there, nullptr);
+  }
   static MpiHandle& request_of(Transfer& t) {
     return *std::launder(reinterpret_cast<MpiHandle*>(t.handle));
   }

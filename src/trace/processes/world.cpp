@@ -323,7 +323,8 @@ struct World::State final : Patience {
     const bool has_failed = s.dead.load();
     if (!has_failed) s.end_with("vt: this process is ending");
     s.tell_that_it_leaves();
-    s.transport->finish(has_failed, s.deadline.load());
+    constexpr double least = 5;  // seconds, for those that do not know of the failure yet
+    s.transport->finish(has_failed, std::max(least, s.deadline.load()));
   }
   /// An exception that nothing catches: the launcher would end the others before they knew why.
   [[noreturn]] static void terminate_process() {

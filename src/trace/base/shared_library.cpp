@@ -100,13 +100,13 @@ bool is_cut_off(const std::string& name, std::string& why) {
 
 }  // namespace shared_library
 
-void* open_library(const std::string& path, std::string& why) {
+void* open_library(const std::string& path, std::string& why, bool global) {
   if (linked_statically()) {
     why = "this program is linked with -static, where no library can be loaded";
     return nullptr;
   }
   if (shared_library::is_cut_off(path, why)) return nullptr;
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
   if (handle) return handle;
   const char* said = ::dlerror();
   why = said ? said : path + ": cannot be loaded";

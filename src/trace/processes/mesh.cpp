@@ -79,15 +79,21 @@ Mesh mesh(std::vector<MeshAxis> axes, CallSite where) {
                                std::int64_t{a.size}, processes));
     known *= a.size;
   }
-  if (open) open->size = processes % known == 0 ? processes / known : 0;
+  if (open && processes % known != 0)
+    refuse(
+        detail::formatted("{} processes cannot be laid out in rows of {}, which the axes but "
+                          "\"{}\" make; start the program by mpirun -n {}",
+                          processes, known, open->name, known));
+  if (open) open->size = processes / known;
   const Mesh made(std::move(axes));
   if (made.size() != processes)
-    refuse(detail::formatted(
-        "the mesh {} holds {} processes, and {}{}; start the program by mpirun -n {}, or give the "
-        "mesh as many",
-        open ? "" : made.str(), open ? known : made.size(),
-        processes == 1 ? "this program was started alone" : "there are ",
-        processes == 1 ? "" : std::to_string(processes), open ? known : made.size()));
+    refuse(
+        detail::formatted("the mesh {} is for {} {}, and {}; start the program by mpirun -n {}, "
+                          "or give the mesh as many as there are",
+                          made.str(), made.size(), made.size() == 1 ? "process" : "processes",
+                          processes == 1 ? std::string("this program was started alone")
+                                         : detail::formatted("there are {}", processes),
+                          made.size()));
   return made;
 }
 

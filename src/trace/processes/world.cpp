@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "combine.hpp"
 #include "exchanges.hpp"
 #include "loopback.hpp"
+#include "mpi_transport.hpp"
 
 namespace vt::detail {
 
@@ -297,6 +299,56 @@ struct World::State final : Patience {
     Channel channel_;
   };
 
+  // Of the process. It is never destroyed: threads may be at a collective while the process ends.
+  static inline constinit World* of_process = nullptr;
+  static inline constinit std::terminate_handler terminate_before = nullptr;
+
+  static World& make_process_world() {
+    std::unique_ptr<Transport> transport = mpi_transport();
+    const bool has_others = transport && transport->size() > 1;
+    const bool is_of_mpi = transport != nullptr;
+    if (!transport) transport = std::move(loopback_transports(1)[0]);
+    of_process = new World(std::move(transport));
+    if (is_of_mpi) std::atexit(end_process);
+    if (has_others) terminate_before = std::set_terminate(terminate_process);
+    return *of_process;
+  }
+  void tell_that_it_leaves() {
+    Notice notice;
+    notice.kind = Notice::Kind::left;
+    notice.rank = rank;
+    transport->tell_all(notice);
+  }
+  static void end_process() {
+    State& s = *of_process->state_;
+    if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
+    const bool has_failed = s.dead.load();
+    if (!has_failed) s.end_with("vt: this process is ending");
+    s.tell_that_it_leaves();
+    constexpr double least = 5;  // seconds, for those that do not know of the failure yet
+    s.transport->finish(has_failed, std::max(least, s.deadline.load()));
+  }
+  /// An exception that nothing catches: the launcher would end the others before they knew why.
+  [[noreturn]] static void terminate_process() {
+    std::string message = "it was ended by std::terminate";
+    if (std::current_exception()) try {
+        throw;
+      } catch (const std::exception& e) {
+        message = e.what();
+      } catch (...) {
+        message = "an exception of another type than std::exception";
+      }
+    of_process->fail_all(message);
+    State& s = *of_process->state_;
+    constexpr double patience = 2;  // seconds
+    if (!s.busy.exchange(true)) {
+      s.tell_that_it_leaves();
+      s.transport->finish(true, patience);
+    }
+    if (terminate_before) terminate_before();
+    std::abort();
+  }
+
   bool is_member(int r) const {
     for (int m = 0; m < group->size; ++m)
       if (group->rank(m) == r) return true;
@@ -371,12 +423,7 @@ struct World::State final : Patience {
 World::World(std::unique_ptr<Transport> transport)
     : state_(std::make_unique<State>(std::move(transport))) {}
 
-World::~World() {
-  Notice notice;
-  notice.kind = Notice::Kind::left;
-  notice.rank = state_->rank;
-  state_->transport->tell_all(notice);
-}
+World::~World() { state_->tell_that_it_leaves(); }
 
 int World::rank() const { return state_->rank; }
 int World::size() const { return state_->size; }
@@ -483,9 +530,8 @@ OwnWorld::~OwnWorld() { worlds::of_thread = before_; }
 
 World& World::current() {
   if (worlds::of_thread) return *worlds::of_thread;
-  // never destroyed: threads may be at a collective while the process ends
-  static World* const process = new World(std::move(loopback_transports(1)[0]));
-  return *process;
+  static World& process = State::make_process_world();
+  return process;
 }
 
 }  // namespace vt::detail

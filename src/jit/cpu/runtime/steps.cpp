@@ -10,6 +10,7 @@
 
 #include "../../../trace/numerics/fft_kernels.hpp"
 #include "../../../trace/numerics/linalg_kernels.hpp"
+#include "../../../trace/processes/collective.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../fusion/sort_spec.hpp"
 #include "../sort/sort_kernel.hpp"
@@ -218,6 +219,23 @@ class MatrixStep : public PlacedStep {
   std::int64_t grain_ = 1;
 };
 
+class CollectiveStep : public PlacedStep {
+ public:
+  CollectiveStep(const ProgramPlan& plan, std::size_t number)
+      : PlacedStep(plan, number, "processes", 1) {}
+  bool run(ProgramRun& run) const override {
+    const Places places = places_in(run);
+    run_collective(equation(), graph(), places.size() > 1 ? places[0] : nullptr, places.back());
+    return false;
+  }
+
+ private:
+  std::string title() const override {
+    const std::string axis = equation().as<CollectiveParams>().axis->name;
+    return "between the processes along " + axis + ": " + equation_text();
+  }
+};
+
 class InterpretedStep : public BufferStep {
  public:
   InterpretedStep(const ProgramPlan& plan, std::size_t number, bool unset)
@@ -249,6 +267,7 @@ StepPointer make_step(const ProgramPlan& plan, std::size_t number) {
     return product_step(plan, number);
   const GraphBody& g = plan.fusion.graph;
   const Equation& e = g.equations[fused.equation];
+  if (is_collective(e.op)) return std::make_unique<CollectiveStep>(plan, number);
   if (e.op == Op::sort) return std::make_unique<SortStep>(plan, number, sort_spec(plan.fusion, e));
   if (e.op == Op::fft)
     return std::make_unique<TransformStep>(plan, number,

@@ -13,6 +13,7 @@ using StepPointer = std::unique_ptr<Step>;
 ///   SortStep         sort_rows
 ///   TransformStep    run_fft
 ///   MatrixStep       code that works on several side by side, or run_linalg
+///   CollectiveStep   run_collective
 ///   ControlStep      loops, branches, fused regions, calls (control.cpp)
 ///   InterpretedStep  what has no code: the interpreter
 StepPointer make_step(const ProgramPlan& plan, std::size_t number);

@@ -1,0 +1,60 @@
+// An equation that is a collective between processes, run on memory.
+#include "collective.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "world.hpp"
+
+namespace vt::detail {
+
+namespace collective_runs {
+
+inline RankGroup group_along(const NamedAxis& axis, int rank) {
+  const int stride = static_cast<int>(axis.stride), size = static_cast<int>(axis.size);
+  const int own = rank / stride % size;
+  return {rank - own * stride, stride, size, own};
+}
+
+}  // namespace collective_runs
+
+void run_collective(const Equation& e, const GraphBody& graph, const void* given, void* got) {
+  const auto& p = e.as<CollectiveParams>();
+  const NamedAxis& axis = *p.axis;
+  if (!axis.is_of_mesh())
+    fail(ErrorKind::transform,
+         "vt::" + std::string(name_of(e.op)) + ": the lanes of \"" + axis.name +
+             "\" are known only inside its vt::vmap; it cannot be run alone",
+         e.where);
+  World& world = World::current();
+  const RankGroup group = collective_runs::group_along(axis, world.rank());
+  if (e.op == Op::axis_index) {
+    *static_cast<std::int32_t*>(got) = group.own;
+    return;
+  }
+  const Aval& in = graph.aval(e.inputs[0]);
+  const std::size_t bytes = in.bytes();
+  if (e.op == Op::spread) {
+    if (given != got) std::memcpy(got, given, bytes);
+    return;
+  }
+  const auto text = [&] {
+    return "vt::" + std::string(name_of(e.op)) + " over \"" + axis.name + "\" of " + in.str();
+  };
+  const CollectiveSite site{text, e.where};
+  const auto reduce = [&](Combine how) {
+    world.all_reduce(group, how, in.dtype, given, got, in.elements(), site);
+  };
+  switch (e.op) {
+    case Op::psum: return reduce(Combine::sum);
+    case Op::pmax: return reduce(Combine::max);
+    case Op::pmin: return reduce(Combine::min);
+    case Op::all_gather: return world.all_gather(group, given, got, bytes, site);
+    case Op::all_to_all:
+      return world.all_to_all(group, given, got, bytes / static_cast<std::size_t>(axis.size), site);
+    default:
+      return world.permute(group, {p.sources.data(), p.sources.size()}, given, got, bytes, site);
+  }
+}
+
+}  // namespace vt::detail

@@ -1,0 +1,213 @@
+// Cases of ranks that fail, for ranks that are threads and for those that are processes: what the
+// others are told, and how soon.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <vt/vt.hpp>
+
+#include "processes/collective_cases.hpp"
+#include "src/trace/processes/world.hpp"
+
+namespace failure_cases {
+
+using collective_cases::at_site;
+using collective_cases::whole;
+using vt::detail::Combine;
+using vt::detail::World;
+
+/// What was not as it should be, on ranks of this process.
+struct Wrong {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+inline Wrong& wrong() {
+  static Wrong w;
+  return w;
+}
+inline void note(const std::string& line) {
+  const std::lock_guard hold(wrong().mutex);
+  wrong().lines.push_back("rank " + std::to_string(World::current().rank()) + ": " + line);
+}
+
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+inline void sleep(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+inline int last() { return World::current().size() - 1; }
+inline bool is_last() { return World::current().rank() == last(); }
+inline std::string named_last() { return "rank " + std::to_string(last()); }
+
+const std::string psum_text = "vt::psum over \"data\" of f64[3]";
+inline void psum(std::int64_t n = 3, vt::CallSite where = {"solver/model.cpp", 12}) {
+  std::vector<double> x(static_cast<std::size_t>(n), 1.0);
+  at_site(
+      "vt::psum over \"data\" of f64[" + std::to_string(n) + "]",
+      [&](const auto& site) {
+        World::current().all_reduce(whole(), Combine::sum, vt::f64, x.data(), x.data(), n, site);
+      },
+      where);
+  if (x[0] != World::current().size()) throw std::logic_error("a wrong sum");
+}
+inline void gather() {
+  std::vector<double> all(3 * static_cast<std::size_t>(World::current().size()));
+  const double given[3] = {1, 2, 3};
+  at_site("vt::all_gather over \"data\" of f64[3]",
+          [&](const auto& site) {
+            World::current().all_gather(whole(), given, all.data(), sizeof given, site);
+          },
+          {"solver/model.cpp", 14});
+}
+
+/// What f throws must be an Error (backend) with exactly this message; so must each later call.
+template <class F>
+void expect_failure(const std::string& message, F&& f) {
+  for (int i = 0; i < 2; ++i) {
+    const double begin = now();
+    try {
+      f();
+      note("no error, where this one was expected: " + message);
+    } catch (const vt::Error& e) {
+      if (e.kind() != vt::ErrorKind::backend || e.what() != message)
+        note(std::string(e.what()) + "\n  where this one was expected: " + message);
+    }
+    if (i == 1 && now() - begin > 0.1) note("the second call does not throw at once");
+  }
+}
+inline void forever() {
+  for (;;) psum();
+}
+const std::string place = "; at model.cpp:12";
+
+inline void a_rank_throws() {
+  psum();
+  if (is_last()) throw std::runtime_error("boom");
+  expect_failure(psum_text + ": " + named_last() + " failed: boom" + place, forever);
+}
+
+/// … of a group that the others are no members of.
+inline void a_rank_outside_throws() {
+  psum();
+  if (is_last()) throw std::runtime_error("boom");
+  if (World::current().size() < 3) return;
+  const vt::detail::RankGroup pair = {0, 1, 2, World::current().rank()};
+  const auto go_on = [&] {
+    if (World::current().rank() > 1) forever();
+    for (double x = 1;;)
+      at_site(psum_text,
+              [&](const auto& site) {
+                World::current().all_reduce(pair, Combine::max, vt::f64, &x, &x, 1, site);
+              },
+              {"solver/model.cpp", 12});
+  };
+  expect_failure(psum_text + ": " + named_last() + " failed: boom" + place, go_on);
+}
+
+inline void a_rank_ends() {
+  psum();
+  if (is_last()) return;
+  expect_failure(psum_text + ": " + named_last() + " has ended" + place, forever);
+}
+
+inline void a_rank_sleeps() {
+  World::current().set_deadline(1);
+  psum();
+  const double begin = now();
+  if (is_last()) sleep(2.2);
+  expect_failure(psum_text + ": " + named_last() + " did not come within 1 s" + place, forever);
+  const double waited = now() - begin;
+  if (!is_last() && (waited < 0.9 || waited > 1.9))
+    note("waited for " + std::to_string(waited) + " s");
+}
+
+/// Late, but not too late.
+inline void a_rank_is_slow() {
+  World::current().set_deadline(2);
+  for (int i = 0; i < 3; ++i) {
+    if (is_last()) sleep(0.4);
+    psum();
+  }
+}
+
+inline std::string differing(const std::string& last_one, int line) {
+  const std::string own = line == 12 ? psum_text : last_one;
+  std::string text = own + ": ranks differ: ";
+  // the two that find out first: any of those that are alike
+  return text + "rank 0 is at " + psum_text + " (model.cpp:12), " + named_last() + " is at " +
+         last_one + " (model.cpp:14); at model.cpp:" + std::to_string(line);
+}
+/// Of several ranks that are alike any may be named.
+template <class F>
+void expect_difference(const std::string& last_one, int line, F&& f) {
+  try {
+    f();
+    note("no error");
+  } catch (const vt::Error& e) {
+    std::string message = e.what();
+    const std::string before = "ranks differ: rank ";
+    const std::size_t at = message.find(before);
+    if (at != message.npos) message[at + before.size()] = '0';
+    if (message != differing(last_one, line))
+      note(message + "\n  where this one was expected: " + differing(last_one, line));
+  }
+}
+
+inline void ranks_differ() {
+  World::current().set_deadline(20);
+  const double begin = now();
+  psum();
+  const std::string other = "vt::all_gather over \"data\" of f64[3]";
+  if (is_last()) expect_difference(other, 14, gather);
+  else expect_difference(other, 12, [] { psum(); });
+  if (now() - begin > 5) note("found out late");
+}
+
+inline void sizes_differ() {
+  World::current().set_deadline(20);
+  psum();
+  const std::string other = "vt::psum over \"data\" of f64[4]";
+  if (is_last()) expect_difference(other, 14, [] { psum(4, {"model.cpp", 14}); });
+  else expect_difference(other, 12, [] { psum(); });
+}
+
+/// A failure while large arrays are on their way.
+inline void a_rank_throws_amid_large_arrays() {
+  const vt::detail::RankGroup group = whole();
+  std::vector<float> x(1 << 20, 1.0f);
+  const auto reduce = [&] {
+    at_site("vt::psum over \"data\" of f32[1048576]",
+            [&](const auto& site) {
+              World::current().all_reduce(group, Combine::max, vt::f32, x.data(), x.data(), 1 << 20,
+                                          site);
+            },
+            {"solver/model.cpp", 12});
+  };
+  reduce();
+  if (is_last()) throw std::runtime_error("boom");
+  expect_failure(
+      "vt::psum over \"data\" of f32[1048576]: " + named_last() + " failed: boom" + place, reduce);
+}
+
+struct Case {
+  const char* name;
+  void (*run)();
+};
+inline constexpr Case all[] = {
+    {"a_rank_throws", a_rank_throws},
+    {"a_rank_outside_throws", a_rank_outside_throws},
+    {"a_rank_ends", a_rank_ends},
+    {"a_rank_sleeps", a_rank_sleeps},
+    {"a_rank_is_slow", a_rank_is_slow},
+    {"ranks_differ", ranks_differ},
+    {"sizes_differ", sizes_differ},
+    {"a_rank_throws_amid_large_arrays", a_rank_throws_amid_large_arrays}};
+
+}  // namespace failure_cases

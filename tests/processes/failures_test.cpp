@@ -1,0 +1,58 @@
+// Failures of ranks that are threads: what the others are told. The same cases run between
+// processes in mpi_cases.cpp.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "processes/failure_cases.hpp"
+
+namespace {
+
+class FailuresOfThreads : public ::testing::TestWithParam<failure_cases::Case> {};
+
+TEST_P(FailuresOfThreads, AreErrorsThatNameThem) {
+  for (const int ranks : {2, 3, 5}) {
+    SCOPED_TRACE(ranks);
+    std::string first;
+    const double begin = failure_cases::now();
+    try {
+      vt::detail::run_ranks(ranks, GetParam().run, 10, vt::CallSite::here());
+    } catch (const std::exception& e) {
+      first = e.what();
+    }
+    EXPECT_LT(failure_cases::now() - begin, 8);
+    const bool throws = std::string(GetParam().name).find("throws") != std::string::npos;
+    EXPECT_EQ(first, throws ? "boom" : "");
+    for (const std::string& line : failure_cases::wrong().lines) ADD_FAILURE() << line;
+    failure_cases::wrong().lines.clear();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailuresOfThreads, ::testing::ValuesIn(failure_cases::all),
+                         [](const auto& c) { return std::string(c.param.name); });
+
+TEST(RunThreads, ThrowWhatCameFirst) {
+  const auto run = [](int ranks, const vt::detail::Function<void()>& f) {
+    try {
+      vt::detail::run_ranks(ranks, f, 10, {"model.cpp", 3});
+      return std::string();
+    } catch (const std::exception& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(run(0, [] {}), "vt: 0 ranks: there must be one at least; at model.cpp:3");
+  EXPECT_EQ(run(3, [] {}), "");
+  EXPECT_EQ(run(3, [] { failure_cases::psum(); }), "");
+  // a rank that ends too early makes the others throw
+  EXPECT_EQ(run(2,
+                [] {
+                  if (!failure_cases::is_last()) failure_cases::psum();
+                }),
+            "vt::psum over \"data\" of f64[3]: rank 1 has ended; at model.cpp:12");
+  // this thread is no rank any more
+  EXPECT_EQ(vt::detail::World::current().size(), 1);
+}
+
+}  // namespace

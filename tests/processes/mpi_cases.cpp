@@ -1,0 +1,127 @@
+// Collectives and failures between processes: mpirun -n RANKS mpi_cases CASE. Each rank prints
+// "rank R: as expected", or what is not; run_mpi.py reads that.
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "processes/failure_cases.hpp"
+
+namespace {
+
+using failure_cases::expect_failure;
+using failure_cases::is_last;
+using failure_cases::named_last;
+using failure_cases::note;
+using failure_cases::psum;
+using failure_cases::psum_text;
+using vt::detail::World;
+
+void say(const std::string& text) {
+  std::printf("rank %d: %s\n", World::current().rank(), text.c_str());
+  std::fflush(stdout);
+}
+/// What a rank has to say before its process ends in another way than by main.
+void report() {
+  for (const std::string& line : failure_cases::wrong().lines) say(line);
+  if (failure_cases::wrong().lines.empty()) say("as expected");
+}
+
+/// Needs a launcher that does not end the others at once (--enable-recovery of Open MPI,
+/// -disable-auto-cleanup of MPICH).
+void a_rank_is_killed() {
+  psum();
+  if (is_last()) std::getenv("X") ? ::_exit(atoi(std::getenv("X"))) : (void)::raise(SIGKILL);
+  World::current().set_deadline(10);
+  expect_failure(psum_text + ": " + named_last() + " is gone: its process was killed or crashed" +
+                     failure_cases::place,
+                 failure_cases::forever);
+}
+
+/// main catches nothing.
+void an_exception_is_not_caught() {
+  psum();
+  if (is_last()) {
+    report();
+    throw std::runtime_error("boom");
+  }
+  try {
+    failure_cases::forever();
+  } catch (const vt::Error& e) {
+    const std::string expected =
+        psum_text + ": " + named_last() + " failed: boom" + failure_cases::place;
+    if (e.what() != expected) note(e.what());
+    report();
+    throw;
+  }
+}
+
+template <class F>
+F* function_of_mpi(const char* name) {
+  return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, name));
+}
+/// The program calls MPI_Init and MPI_Finalize itself. MPI's functions are found as if the program
+/// were linked with it.
+void begin_own_mpi(const char* library) {
+  if (!::dlopen(library, RTLD_NOW | RTLD_GLOBAL) ||
+      function_of_mpi<int(int*, char***)>("MPI_Init")(nullptr, nullptr) != 0) {
+    std::printf("cannot begin %s\n", library);
+    std::exit(1);
+  }
+}
+void end_own_mpi() {
+  if (function_of_mpi<int()>("MPI_Finalize")() != 0) note("MPI_Finalize fails");
+  try {
+    psum();
+    note("no error after MPI_Finalize");
+  } catch (const vt::Error& e) {
+    if (std::string(e.what()).find("this program has called MPI_Finalize") == std::string::npos)
+      note(e.what());
+  }
+}
+
+int run(const std::string& name) {
+  World& world = World::current();
+  const auto found = [&](const auto& cases) {
+    for (const auto& c : cases)
+      if (name == c.name || name == "all") {
+        try {
+          c.run();
+        } catch (const std::exception& e) {
+          world.fail_all(e.what());
+          if (std::string(e.what()) != "boom") note(e.what());
+        }
+        if (name == c.name) return true;
+      }
+    return name == "all";
+  };
+  if (name == "a_rank_is_killed") a_rank_is_killed();
+  else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
+  else if (name == "name") say(world.transport_name());
+  else if (!found(collective_cases::all) && !found(failure_cases::all)) note("no such case");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  if (argc > 2) begin_own_mpi(argv[2]);
+  try {
+    World::current();
+  } catch (const vt::Error& e) {
+    std::printf("no world: %s\n", e.what());
+    return 1;
+  }
+  run(argv[1]);
+  if (argc > 2) end_own_mpi();
+  report();
+  return failure_cases::wrong().lines.empty() ? 0 : 1;
+}

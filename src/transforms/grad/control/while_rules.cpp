@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "../../../trace/ir/effects.hpp"
+#include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/without_effects.hpp"
 #include "../build.hpp"
 #include "while.hpp"

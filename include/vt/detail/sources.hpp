@@ -238,6 +238,7 @@
 #include "../../../src/jit/passes/lower_batched_calls.cpp"
 #include "../../../src/jit/passes/lower_complex.cpp"
 #include "../../../src/jit/passes/masked_lanes.cpp"
+#include "../../../src/jit/passes/overlap_exchanges.cpp"
 #include "../../../src/jit/passes/pipeline.cpp"
 #include "../../../src/jit/passes/product_operands.cpp"
 #include "../../../src/jit/passes/row_sums.cpp"

@@ -13,6 +13,11 @@
 
 namespace vt::detail {
 
+/// Values by their storage.
+struct StepAccess {
+  Vec<Var> read, written;
+};
+
 /// A step of a program: a kernel, or one equation that is run by other means (a matrix product with
 /// or without a kernel on its rows, the interpreter).
 struct FusedStep {
@@ -40,6 +45,10 @@ struct FusedStep {
   int then = -1;
   Var handed_on = -1;
   std::shared_ptr<const MatmulSpec> product_then;  ///< of `then`
+  /// Of an exchange between processes: the step begins it, and a later one with the same equation
+  /// waits until it is done; or one does both.
+  enum class Part : std::uint8_t { whole, begin, finish };
+  Part part = Part::whole;
   /// > 0: this kernel and that of the next step run in turns: so many iterations of this one's
   /// shared loop, then the iteration of the other's that reads the same rows of a large array.
   std::int64_t pair_rows = 0;
@@ -67,6 +76,17 @@ struct Fusion {
   /// Per Var of the graph as given: what each reader would take to compute it again (in the cost
   /// model's operations an element), where it was stored for that reason; else 0.
   Vec<int> again;
+
+  StepAccess access(const FusedStep& s) const {
+    StepAccess all;
+    for (std::size_t b = 0; b < s.buffers.size(); ++b)
+      (s.nest.buffers[b].written ? all.written : all.read).push_back(storage[s.buffers[b]]);
+    for (int e : s.equations()) {
+      for (Var v : graph.equations[e].inputs) all.read.push_back(storage[v]);
+      for (Var v : graph.equations[e].outputs) all.written.push_back(storage[v]);
+    }
+    return all;
+  }
 };
 
 }  // namespace vt::detail

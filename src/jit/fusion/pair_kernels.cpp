@@ -125,28 +125,14 @@ class Pairing {
     return rows;
   }
 
-  struct Touched {
-    Vec<Var> read, written;
-  };
-  Touched touched(const FusedStep& s) const {
-    Touched all;
-    for (std::size_t b = 0; b < s.buffers.size(); ++b)
-      (s.nest.buffers[b].written ? all.written : all.read).push_back(storage(s.buffers[b]));
-    for (int e : s.equations()) {
-      const Equation& equation = fusion_.graph.equations[e];
-      for (Var v : equation.inputs) all.read.push_back(storage(v));
-      for (Var v : equation.outputs) all.written.push_back(storage(v));
-    }
-    return all;
-  }
   /// May step t run before those from `to` on?
   bool moves_up(std::size_t t, std::size_t to) const {
     const auto meet = [](const Vec<Var>& a, const Vec<Var>& b) {
       return any_of(a, [&](Var v) { return std::find(b.begin(), b.end(), v) != b.end(); });
     };
-    const Touched own = touched(fusion_.steps[t]);
+    const StepAccess own = fusion_.access(fusion_.steps[t]);
     for (std::size_t s = to; s < t; ++s) {
-      const Touched other = touched(fusion_.steps[s]);
+      const StepAccess other = fusion_.access(fusion_.steps[s]);
       if (meet(other.written, own.read) || meet(other.written, own.written) ||
           meet(other.read, own.written))
         return false;

@@ -16,6 +16,7 @@
 #include "../regions/sum_scans.hpp"
 #include "../report/dump.hpp"
 #include "masked_lanes.hpp"
+#include "overlap_exchanges.hpp"
 #include "passes.hpp"
 #include "scan_fission.hpp"
 
@@ -104,6 +105,7 @@ constexpr Pass chains{PassName::chain_products, [](Work& w) {
                           return w.target.chains(a, b);
                         });
                       }};
+constexpr Pass overlap{PassName::overlap_exchanges, [](Work& w) { overlap_exchanges(w.fusion); }};
 constexpr Pass schedules{PassName::choose_schedules, [](Work& w) {
                            const int bytes = w.target.fuse.vector_bytes;
                            for (FusedStep& s : w.fusion.steps)
@@ -120,7 +122,7 @@ constexpr Pass owned{PassName::prefer_owned, [](Work& w) { prefer_owned(w.fusion
 constexpr Pass of_host[] = {groups,     calls,   row_sums,     scans,         sparse,
                             regions,    singles, convolutions, sums,          operands,
                             short_axes, fusion,  rows,         row_epilogues, chains,
-                            results,    owned,   schedules,    pairs};
+                            results,    overlap, owned,        schedules,     pairs};
 constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
                               sums,   operands, fusion, rows,  element_epilogues, owned};
 

@@ -17,7 +17,7 @@ namespace vt::detail {
   X(prepare_convolutions) X(sum_before_products) X(order_product_operands) \
   X(split_short_axes) X(form_sparse_regions) X(form_single_regions) X(fuse) \
   X(keep_rows_local) X(give_results_stages) X(attach_epilogues) X(attach_element_epilogues) \
-  X(chain_products) X(choose_schedules) X(pair_kernels) X(prefer_owned)
+  X(chain_products) X(overlap_exchanges) X(choose_schedules) X(pair_kernels) X(prefer_owned)
 // clang-format on
 enum class PassName : std::uint8_t {
 #define VT_PASS(name) name,

@@ -360,11 +360,13 @@ bool lanes_in_groups() {
 
 GraphBody form_fused_regions(GraphBody graph, const RegisterLimits& limits) {
   if (lanes_in_groups()) return graph;
-  for (const Equation& e : graph.equations)
-    if (keeps_order(e)) return graph;  // which would have to keep their order
+  if (any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
+    return graph;  // they would have to keep their order
   if (none_of(graph.equations, fused_regions::is_seed)) return graph;
-  return fused_regions::form_over_leading_axes(
-      fused_regions::LaneRegions(std::move(graph), limits).run(), limits);
+  return with_same_exchanges(std::move(graph), [&](GraphBody g) {
+    return fused_regions::form_over_leading_axes(
+        fused_regions::LaneRegions(std::move(g), limits).run(), limits);
+  });
 }
 
 }  // namespace vt::detail

@@ -297,11 +297,12 @@ GraphBody form_sparse_regions(GraphBody graph, const RegisterLimits& limits, std
 
 GraphBody form_single_regions(GraphBody graph, const RegisterLimits& limits, std::int64_t frame,
                               FunctionRef<std::size_t(const GraphBody&)> steps_of) {
-  for (const Equation& e : graph.equations)
-    if (keeps_order(e)) return graph;  // which would have to keep their order
-  std::optional<GraphBody> formed =
-      single_regions::SingleRegions(graph, limits, frame).run(steps_of);
-  return formed ? std::move(*formed) : std::move(graph);
+  if (any_of(graph.equations, [](const Equation& e) { return has_effect(e); }))
+    return graph;  // they would have to keep their order
+  return with_same_exchanges(std::move(graph), [&](GraphBody g) {
+    std::optional<GraphBody> formed = single_regions::SingleRegions(g, limits, frame).run(steps_of);
+    return formed ? std::move(*formed) : std::move(g);
+  });
 }
 
 }  // namespace vt::detail

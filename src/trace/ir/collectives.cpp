@@ -67,4 +67,11 @@ bool communicates(const GraphBody& g) {
   return known == 1;
 }
 
+Vec<const Params*> exchanges_of(const GraphBody& g) {
+  Vec<const Params*> all;
+  for (const Equation& e : g.equations)
+    if (communicates(e)) all.push_back(e.params.get());
+  return all;
+}
+
 }  // namespace vt::detail

@@ -38,4 +38,14 @@ inline bool keeps_order(Op op, const ParamsRef& params) {
 inline bool keeps_order(const Equation& e) { return has_effect(e) || communicates(e); }
 inline bool keeps_order(const GraphBody& g) { return has_effects(g) || communicates(g); }
 
+/// What communicates, in its order: parameters.
+Vec<const Params*> exchanges_of(const GraphBody&);
+/// What a pass makes of the Graph if its exchanges are in the same order then; else the Graph.
+template <class Pass>
+GraphBody with_same_exchanges(GraphBody g, const Pass& pass) {
+  if (!communicates(g)) return pass(std::move(g));
+  GraphBody made = pass(g);
+  return exchanges_of(made) == exchanges_of(g) ? made : g;
+}
+
 }  // namespace vt::detail

@@ -8,5 +8,12 @@ namespace vt::detail {
 /// Runs it in this thread's world. `given`: the operand's elements, none of axis_index; `got`: room
 /// for the result's. Throws: Error (transform) over lanes of a vmap; else as World does.
 void run_collective(const Equation&, const GraphBody&, const void* given, void* got);
+/// A ppermute in two: the first begins it, with both arrays its own until the second has waited for
+/// it.
+void begin_collective(const Equation&, const GraphBody&, const void* given, void* got);
+void finish_collective(const Equation&, const GraphBody&, void* got);
+/// Waits for all that were begun and not finished, after an error of this rank; drops those that do
+/// not end. Never throws.
+void end_collectives() noexcept;
 
 }  // namespace vt::detail

@@ -224,15 +224,23 @@ class CollectiveStep : public PlacedStep {
   CollectiveStep(const ProgramPlan& plan, std::size_t number)
       : PlacedStep(plan, number, "processes", 1) {}
   bool run(ProgramRun& run) const override {
+    using Part = FusedStep::Part;
     const Places places = places_in(run);
-    run_collective(equation(), graph(), places.size() > 1 ? places[0] : nullptr, places.back());
+    const void* const given = places.size() > 1 ? places[0] : nullptr;
+    if (fused_.part == Part::whole) run_collective(equation(), graph(), given, places.back());
+    else if (fused_.part == Part::begin)
+      begin_collective(equation(), graph(), given, places.back());
+    else finish_collective(equation(), graph(), places.back());
     return false;
   }
 
  private:
   std::string title() const override {
     const std::string axis = equation().as<CollectiveParams>().axis->name;
-    return "between the processes along " + axis + ": " + equation_text();
+    const char* const part = fused_.part == FusedStep::Part::begin    ? "begin, "
+                             : fused_.part == FusedStep::Part::finish ? "finish, "
+                                                                      : "";
+    return part + ("between the processes along " + axis) + ": " + equation_text();
   }
 };
 

@@ -33,8 +33,8 @@ constexpr std::optional<DeviceWay> way_of_family(const OpInfo& op) {
     case Family::window: return DeviceWay{Way::kernel, "too many axes for a kernel's loops"};
     case Family::linalg:
       return DeviceWay{Way::kernel, "a complex matrix, or a large one without cuSOLVER"};
+    case Family::collective: return DeviceWay{Way::host, "it goes between processes"};
     case Family::rows:
-    case Family::collective:  // vmap resolves them
     case Family::structure:
       return DeviceWay{Way::lowered};  // inline_calls.cpp puts their equations here
     case Family::contract: return DeviceWay{Way::product};

@@ -214,7 +214,10 @@ void gather_blocks(Channel& channel, const RankGroup& group, const Blocks& block
   }
 }
 
-constexpr std::size_t large = std::size_t{1} << 16;  // bytes from which on parts are worth more
+/// So many bytes go as a whole. Between two ranks that takes one step, parts take two.
+constexpr std::size_t most_whole(const RankGroup& group) {
+  return std::size_t{1} << (group.size == 2 ? 18 : 16);
+}
 
 /// Of 16-bit floats, whose sums are f32.
 void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop combine, DType dtype,
@@ -222,7 +225,7 @@ void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop com
   const std::size_t bytes = elements * sizeof(float);
   Vec<float> wide(elements);
   widen_halves(dtype, given, wide.begin(), elements);
-  if (bytes <= large) {
+  if (bytes <= most_whole(group)) {
     doubling(channel, group, combine, wide.begin(), wide.begin(), elements, bytes);
     return round_to_halves(dtype, wide.begin(), got, elements);
   }
@@ -261,7 +264,8 @@ void all_reduce(Channel& channel, const RankGroup& group, Combine how, DType dty
   if (combined_dtype(dtype) != dtype)
     return all_reduce_halves(channel, group, combine, dtype, given, got, elements);
   const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= large) return doubling(channel, group, combine, given, got, elements, bytes);
+  if (bytes <= most_whole(group))
+    return doubling(channel, group, combine, given, got, elements, bytes);
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, given, got, width);
   gather_blocks(channel, group, blocks, got, width);
@@ -271,7 +275,7 @@ void all_gather(Channel& channel, const RankGroup& group, const void* given, voi
                 std::size_t bytes) {
   using namespace steps;
   if (bytes == 0) return;
-  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= large)
+  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= most_whole(group))
     return gather_doubling(channel, group, given, got, bytes);
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);

@@ -80,7 +80,7 @@ class MpiTransport final : public Transport {
     check(mpi_.Comm_size(data_, &size_), "MPI_Comm_size");
     if (const int launched = launched_processes(); is_own_ && size_ == 1 && launched > 1)
       throw Error(ErrorKind::backend,
-                  formatted("vt: {} processes were started, but {} sees only this one: it is not "
+                  formatted("{} processes were started, but {} sees only this one: it is not "
                             "the library of the launcher. Set VT_MPI_LIBRARY to the path of that "
                             "one",
                             launched, mpi_.name));
@@ -111,6 +111,7 @@ class MpiTransport final : public Transport {
     const int status =
         mpi_.Isend(data, static_cast<int>(bytes), mpi_.byte, to, tag, data_, &request);
     if (status != 0) refuse(status, "MPI_Isend");
+    is_receive(t) = 0;
     t.active = true;
   }
   void begin_receive(int from, int tag, void* data, std::size_t bytes, Transfer& t) override {
@@ -119,6 +120,7 @@ class MpiTransport final : public Transport {
     const int status =
         mpi_.Irecv(data, static_cast<int>(bytes), mpi_.byte, from, tag, data_, &request);
     if (status != 0) refuse(status, "MPI_Irecv");
+    is_receive(t) = 1;
     t.active = true;
   }
   bool is_done(Transfer& t) override {
@@ -135,10 +137,11 @@ class MpiTransport final : public Transport {
   void drop(Transfer& t) noexcept override {
     if (!t.active) return;
     t.active = false;
+    if (is_over_) return;
     MpiHandle& request = request_of(t);
-    mpi_.Cancel(&request);
-    // One that is under way cannot be cancelled; if the other rank has stopped it never ends. MPI
-    // is not called any more then, so that nothing is written.
+    if (is_receive(t)) mpi_.Cancel(&request);
+    // A message that has begun to come cannot be cancelled, and does not end if the other rank has
+    // stopped. What calls MPI is what would write it: so nothing does any more.
     constexpr double patience = 0.1;
     const double begin = now();
     for (int done = 0;;) {
@@ -146,7 +149,8 @@ class MpiTransport final : public Transport {
       if (now() - begin > patience) break;
       std::this_thread::yield();
     }
-    mpi_.Request_free(&request);
+    if (is_receive(t)) is_over_ = true;
+    else mpi_.Request_free(&request);
   }
 
   void tell_all(const Notice& notice) noexcept override {
@@ -187,6 +191,7 @@ class MpiTransport final : public Transport {
     }
   }
   bool hear(Notice& notice) override {
+    if (is_over_) return false;
     int is_there = 0;
     MpiStatus status;
     if (mpi_.Iprobe(mpi_.any_source, 0, notices_, &is_there, &status) != 0 || !is_there)
@@ -258,7 +263,7 @@ class MpiTransport final : public Transport {
   /// nor if one is gone; false then.
   bool wait_for_ends(double patience) noexcept {
     const double begin = now();
-    for (;;) {
+    while (!is_over_) {
       Notice notice;
       try {
         while (hear(notice)) continue;
@@ -278,6 +283,7 @@ class MpiTransport final : public Transport {
       const timespec nap = {0, waited > 1e-2 ? 1'000'000 : 20'000};
       ::nanosleep(&nap, nullptr);
     }
+    return false;
   }
   static int copy_nothing(MpiHandle, int, void*, void*, void*, int* is_copied) {
     *is_copied = 0;
@@ -295,13 +301,14 @@ class MpiTransport final : public Transport {
     return 0;
   }
 
+  static unsigned char& is_receive(Transfer& t) { return t.handle[sizeof(MpiHandle)]; }
   static MpiHandle& request_of(Transfer& t) {
     return *std::launder(reinterpret_cast<MpiHandle*>(t.handle));
   }
 
   [[noreturn, gnu::noinline]] static void refuse_at_end() {
     throw Error(ErrorKind::backend,
-                "vt: this program has called MPI_Finalize, so that processes cannot talk to each "
+                "this program has called MPI_Finalize, so that processes cannot talk to each "
                 "other any more: use vt's collectives before it");
   }
   bool is_finalized() const {
@@ -317,7 +324,7 @@ class MpiTransport final : public Transport {
     int length = 0;
     mpi_.Error_string(status, text, &length);
     throw Error(ErrorKind::backend,
-                formatted("vt: {} of {} fails: {}", function, mpi_.name, std::string(text)));
+                formatted("{} of {} fails: {}", function, mpi_.name, std::string(text)));
   }
   void drop_told() noexcept {
     for (Told& told : told_) {
@@ -340,7 +347,7 @@ class MpiTransport final : public Transport {
 
   const MpiLibrary& mpi_;
   bool is_own_ = false;      ///< MPI_Init was called here
-  bool is_over_ = false;     ///< MPI_Finalize was called
+  bool is_over_ = false;     ///< MPI_Finalize was called, or MPI must not be
   bool has_failed_ = false;  ///< this rank or another one
   MpiHandle data_ = 0, notices_ = 0;
   int rank_ = 0, size_ = 1, ranks_of_host_ = 0;
@@ -355,7 +362,7 @@ std::unique_ptr<Transport> mpi_transport() {
   if (launched_processes() < 0 && !mpi_is_running()) return nullptr;
   std::string why;
   const MpiLibrary* const library = mpi_library(why);
-  if (!library) throw Error(ErrorKind::backend, "vt: " + why);
+  if (!library) throw Error(ErrorKind::backend, why);
   return std::make_unique<mpi::MpiTransport>(*library);
 }
 

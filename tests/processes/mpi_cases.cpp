@@ -1,5 +1,6 @@
 // Collectives and failures between processes: mpirun -n RANKS mpi_cases CASE. Each rank prints
-// "rank R: as expected", or what is not; run_mpi.py reads that.
+// "rank R: as expected", or what is not; run_mpi.py reads that. A third argument names a library of
+// MPI that the program begins itself.
 #include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
@@ -7,10 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
-#include <new>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 
 #include "processes/failure_cases.hpp"
 
@@ -34,21 +33,29 @@ void report() {
   if (failure_cases::wrong().lines.empty()) say("as expected");
 }
 
-/// Needs a launcher that does not end the others at once (--enable-recovery of Open MPI,
-/// -disable-auto-cleanup of MPICH).
-void a_rank_is_killed() {
-  psum();
-  if (is_last()) std::getenv("X") ? ::_exit(atoi(std::getenv("X"))) : (void)::raise(SIGKILL);
+// Two that need a launcher that does not end the others at once (--enable-recovery of Open MPI,
+// -disable-auto-cleanup of MPICH).
+void expect_it_to_be_gone() {
   World::current().set_deadline(10);
   expect_failure(psum_text + ": " + named_last() + " is gone: its process was killed or crashed" +
                      failure_cases::place,
                  failure_cases::forever);
 }
+void a_rank_is_killed() {
+  psum();
+  if (is_last()) ::raise(SIGKILL);
+  expect_it_to_be_gone();
+}
+void a_rank_vanishes() {
+  psum();
+  if (is_last()) ::_exit(3);
+  expect_it_to_be_gone();
+}
 
 /// main catches nothing.
 void an_exception_is_not_caught() {
-  psum();
   if (is_last()) {
+    psum();
     report();
     throw std::runtime_error("boom");
   }
@@ -78,6 +85,7 @@ void begin_own_mpi(const char* library) {
 }
 void end_own_mpi() {
   if (function_of_mpi<int()>("MPI_Finalize")() != 0) note("MPI_Finalize fails");
+  if (World::current().size() == 1) return;
   try {
     psum();
     note("no error after MPI_Finalize");
@@ -87,7 +95,7 @@ void end_own_mpi() {
   }
 }
 
-int run(const std::string& name) {
+void run(const std::string& name) {
   World& world = World::current();
   const auto found = [&](const auto& cases) {
     for (const auto& c : cases)
@@ -103,10 +111,10 @@ int run(const std::string& name) {
     return name == "all";
   };
   if (name == "a_rank_is_killed") a_rank_is_killed();
+  else if (name == "a_rank_vanishes") a_rank_vanishes();
   else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
   else if (name == "name") say(world.transport_name());
   else if (!found(collective_cases::all) && !found(failure_cases::all)) note("no such case");
-  return 0;
 }
 
 }  // namespace

@@ -69,28 +69,18 @@ class Order {
       followers_[from].push_back(static_cast<int>(to));
       ++waits_for_[to];
     };
-    struct Touches {
-      SmallVec<int, 2> writers, readers;
-    };
-    Vec<Touches> touches(fusion_.graph.avals.size());
+    // Several steps write one array only where each writes parts of its own.
+    Vec<SmallVec<int, 2>> writers(fusion_.graph.avals.size());
     int last = -1;
     for (std::size_t k = 0; k < steps_.size(); ++k) {
-      const int number = static_cast<int>(k);
       const StepAccess access = fusion_.access(steps_[k]);
-      for (Var v : access.read) {
-        for (int w : touches[v].writers) edge(w, k);
-        touches[v].readers.push_back(number);
-      }
-      for (Var v : access.written) {
-        for (int w : touches[v].writers)
-          if (w != number) edge(w, k);
-        for (int r : touches[v].readers)
-          if (r != number) edge(r, k);
-        touches[v].writers.push_back(number);
-      }
+      for (Var v : access.read)
+        for (int w : writers[v]) edge(w, k);
+      if (steps_[k].part == Part::finish) edge(static_cast<int>(k) - 1, k);
+      for (Var v : access.written) writers[v].push_back(static_cast<int>(k));
       if (!keeps_its_order(steps_[k])) continue;
       edge(last, k);
-      last = number;
+      last = static_cast<int>(k);
     }
   }
   /// Which steps an exchange waits for that has not begun.
@@ -125,8 +115,7 @@ void overlap_exchanges(Fusion& fusion) {
     const Equation& e = fusion.graph.equations[s.equation];
     return e.op == Op::ppermute && communicates(e);
   };
-  if (any_of(fusion.steps, is_exchange))
-    fusion.steps = exchange_overlap::Order(fusion).run();
+  if (any_of(fusion.steps, is_exchange)) fusion.steps = exchange_overlap::Order(fusion).run();
 }
 
 }  // namespace vt::detail

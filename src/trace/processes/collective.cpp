@@ -16,6 +16,12 @@ inline RankGroup group_along(const NamedAxis& axis, int rank) {
   return {rank - own * stride, stride, size, own};
 }
 
+/// "vt::psum over \"data\" of f64[3]"
+inline std::string text_of(const Equation& e, const GraphBody& graph) {
+  return "vt::" + std::string(name_of(e.op)) + " over \"" + e.as<CollectiveParams>().axis->name +
+         "\" of " + graph.aval(e.inputs[0]).str();
+}
+
 }  // namespace collective_runs
 
 void run_collective(const Equation& e, const GraphBody& graph, const void* given, void* got) {
@@ -38,9 +44,7 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
     if (given != got) std::memcpy(got, given, bytes);
     return;
   }
-  const auto text = [&] {
-    return "vt::" + std::string(name_of(e.op)) + " over \"" + axis.name + "\" of " + in.str();
-  };
+  const auto text = [&] { return collective_runs::text_of(e, graph); };
   const CollectiveSite site{text, e.where};
   const auto reduce = [&](Combine how) {
     world.all_reduce(group, how, in.dtype, given, got, in.elements(), site);
@@ -56,5 +60,21 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
       return world.permute(group, {p.sources.data(), p.sources.size()}, given, got, bytes, site);
   }
 }
+
+void begin_collective(const Equation& e, const GraphBody& graph, const void* given, void* got) {
+  const auto& p = e.as<CollectiveParams>();
+  World& world = World::current();
+  const auto text = [&] { return collective_runs::text_of(e, graph); };
+  world.begin_permute(collective_runs::group_along(*p.axis, world.rank()),
+                      {p.sources.data(), p.sources.size()}, given, got,
+                      graph.aval(e.inputs[0]).bytes(), {text, e.where});
+}
+
+void finish_collective(const Equation& e, const GraphBody& graph, void* got) {
+  const auto text = [&] { return collective_runs::text_of(e, graph); };
+  World::current().finish(got, {text, e.where});
+}
+
+void end_collectives() noexcept { World::current().finish_all(); }
 
 }  // namespace vt::detail

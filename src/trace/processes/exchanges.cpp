@@ -13,6 +13,20 @@ namespace vt::detail::exchanges {
 
 namespace steps {
 
+/// Until the transfer, one of `all` that go on, is done.
+inline void wait(Channel& channel, Transfer& t, std::span<const Transfer> all) {
+  if (!t.active) return;
+  Transport& transport = channel.transport;
+  Patience& patience = channel.patience;
+  for (unsigned polls = 1; !transport.is_done(t); ++polls) {
+    if ((polls & patience.polls_between) == 0) patience.look(all);
+#if defined(__x86_64__)
+    else __builtin_ia32_pause();
+#endif
+  }
+  ++patience.arrivals;
+}
+
 /// Transfers of one step; what is not done when an error ends it is dropped.
 template <int N>
 class Transfers {
@@ -35,19 +49,7 @@ class Transfers {
     t.peer = from;
     channel_.transport.begin_receive(from, channel_.tag, data, bytes, t);
   }
-  void wait(int slot) {
-    Transfer& t = all_[slot];
-    if (!t.active) return;
-    Transport& transport = channel_.transport;
-    Patience& patience = channel_.patience;
-    for (unsigned polls = 1; !transport.is_done(t); ++polls) {
-      if ((polls & patience.polls_between) == 0) patience.look(all_);
-#if defined(__x86_64__)
-      else __builtin_ia32_pause();
-#endif
-    }
-    ++patience.arrivals;
-  }
+  void wait(int slot) { steps::wait(channel_, all_[slot], all_); }
   void wait_all() {
     for (int i = 0; i < N; ++i) wait(i);
   }
@@ -214,7 +216,10 @@ void gather_blocks(Channel& channel, const RankGroup& group, const Blocks& block
   }
 }
 
-constexpr std::size_t large = std::size_t{1} << 16;  // bytes from which on parts are worth more
+/// So many bytes go as a whole. Between two ranks that takes one step, parts take two.
+constexpr std::size_t most_whole(const RankGroup& group) {
+  return std::size_t{1} << (group.size == 2 ? 18 : 16);
+}
 
 /// Of 16-bit floats, whose sums are f32.
 void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop combine, DType dtype,
@@ -222,7 +227,7 @@ void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop com
   const std::size_t bytes = elements * sizeof(float);
   Vec<float> wide(elements);
   widen_halves(dtype, given, wide.begin(), elements);
-  if (bytes <= large) {
+  if (bytes <= most_whole(group)) {
     doubling(channel, group, combine, wide.begin(), wide.begin(), elements, bytes);
     return round_to_halves(dtype, wide.begin(), got, elements);
   }
@@ -261,7 +266,8 @@ void all_reduce(Channel& channel, const RankGroup& group, Combine how, DType dty
   if (combined_dtype(dtype) != dtype)
     return all_reduce_halves(channel, group, combine, dtype, given, got, elements);
   const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= large) return doubling(channel, group, combine, given, got, elements, bytes);
+  if (bytes <= most_whole(group))
+    return doubling(channel, group, combine, given, got, elements, bytes);
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, given, got, width);
   gather_blocks(channel, group, blocks, got, width);
@@ -271,7 +277,7 @@ void all_gather(Channel& channel, const RankGroup& group, const void* given, voi
                 std::size_t bytes) {
   using namespace steps;
   if (bytes == 0) return;
-  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= large)
+  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= most_whole(group))
     return gather_doubling(channel, group, given, got, bytes);
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);
@@ -328,6 +334,47 @@ void permute(Channel& channel, const RankGroup& group, std::span<const std::int6
   if (!received) receive(channel, group.rank(source), got, bytes);
   if (source == group.own) copy(got, given, bytes);
   if (source < 0) std::memset(got, 0, bytes);
+}
+
+bool begin_permute(Channel& channel, const RankGroup& group, std::span<const std::int64_t> sources,
+                   const void* given, void* got, std::size_t bytes,
+                   std::span<Transfer, 2> transfers) {
+  const auto source = static_cast<int>(sources[static_cast<std::size_t>(group.own)]);
+  int to = -1, targets = 0;
+  for (int member = 0; member < group.size; ++member)
+    if (member != group.own && sources[static_cast<std::size_t>(member)] == group.own)
+      to = member, ++targets;
+  if (bytes > channel.longest || targets > 1 || given == got) {
+    permute(channel, group, sources, given, got, bytes);
+    return false;
+  }
+  if (source == group.own) steps::copy(got, given, bytes);
+  if (source < 0) std::memset(got, 0, bytes);
+  const bool receives = source >= 0 && source != group.own;
+  if (receives) {
+    transfers[0].peer = group.rank(source);
+    channel.transport.begin_receive(transfers[0].peer, channel.tag, got, bytes, transfers[0]);
+  }
+  if (to >= 0) {
+    transfers[1].peer = group.rank(to);
+    try {
+      channel.transport.begin_send(transfers[1].peer, channel.tag, given, bytes, transfers[1]);
+    } catch (...) {
+      if (receives) channel.transport.drop(transfers[0]);
+      throw;
+    }
+  }
+  return receives || to >= 0;
+}
+
+void finish(Channel& channel, std::span<Transfer, 2> transfers) {
+  try {
+    for (Transfer& t : transfers) steps::wait(channel, t, transfers);
+  } catch (...) {
+    for (Transfer& t : transfers)
+      if (t.active) channel.transport.drop(t);
+    throw;
+  }
 }
 
 void broadcast(Channel& channel, const RankGroup& group, int root, void* data, std::size_t bytes) {

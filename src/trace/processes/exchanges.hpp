@@ -72,6 +72,12 @@ void all_gather(Channel&, const RankGroup&, const void* given, void* got, std::s
 void all_to_all(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void permute(Channel&, const RankGroup&, std::span<const std::int64_t> sources, const void* given,
              void* got, std::size_t bytes);
+/// permute of which only the transfers are begun; `finish` waits for them. False: it is done.
+bool begin_permute(Channel&, const RankGroup&, std::span<const std::int64_t> sources,
+                   const void* given, void* got, std::size_t bytes,
+                   std::span<Transfer, 2> transfers);
+/// Transfers that an error leaves are dropped.
+void finish(Channel&, std::span<Transfer, 2> transfers);
 /// `bytes` of member `root` go to all others.
 void broadcast(Channel&, const RankGroup&, int root, void* data, std::size_t bytes);
 void barrier(Channel&, const RankGroup&);

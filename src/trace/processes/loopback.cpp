@@ -164,9 +164,8 @@ class Loopback final : public Transport {
       t.active = false;
       remove_at(receives_, i);
       if (sent != receive.bytes)
-        throw Error(ErrorKind::backend,
-                    formatted("vt: rank {} sent {} bytes where {} were expected", receive.peer,
-                              sent, receive.bytes));
+        throw Error(ErrorKind::backend, formatted("rank {} sent {} bytes where {} were expected",
+                                                  receive.peer, sent, receive.bytes));
     }
   }
 

@@ -31,7 +31,7 @@ bool is_named_by_the_abi(void* function) {
   return std::strncmp(slash ? slash + 1 : info.dli_fname, name, std::strlen(name)) == 0;
 }
 
-/// The constants of each library's mpi.h (tests/processes/mpi_headers_test.cpp compares them).
+/// The constants of each library's mpi.h.
 std::string fill_handles(void* handle, const std::string& path, MpiLibrary& table) {
   std::string version(MpiLibrary::longest_version + 1, '\0');
   int length = 0;
@@ -41,6 +41,7 @@ std::string fill_handles(void* handle, const std::string& path, MpiLibrary& tabl
   if (is_named_by_the_abi(reinterpret_cast<void*>(table.Isend))) {
     table.family = Family::standard_abi;
     table.world = 0x101;
+    table.self = 0x102;
     table.byte = 0x247;
     table.errors_return = 0x143;
     table.any_source = -1;
@@ -53,11 +54,12 @@ std::string fill_handles(void* handle, const std::string& path, MpiLibrary& tabl
       return reinterpret_cast<MpiHandle>(::dlsym(handle, name));
     };
     table.world = address("ompi_mpi_comm_world");
+    table.self = address("ompi_mpi_comm_self");
     table.byte = address("ompi_mpi_byte");
     table.errors_return = address("ompi_mpi_errors_return");
     table.any_source = -1;
     table.name = "Open MPI " + version_in(version);
-    return table.world && table.byte && table.errors_return
+    return table.world && table.self && table.byte && table.errors_return
                ? std::string()
                : path + " is Open MPI, but lacks ompi_mpi_comm_world and the like";
   }
@@ -66,6 +68,7 @@ std::string fill_handles(void* handle, const std::string& path, MpiLibrary& tabl
     if (found == version.npos) continue;
     table.family = Family::mpich;
     table.world = 0x44000000;
+    table.self = 0x44000001;
     table.byte = 0x4c00010d;
     table.errors_return = 0x54000001;
     table.any_source = -2;

@@ -19,6 +19,10 @@ struct MpiStatus {
   std::uint64_t words[8];
 };
 
+/// What MPI calls where a communicator is copied, and where it ends.
+using MpiCopy = int(MpiHandle, int, void*, void*, void*, int*);
+using MpiDelete = int(MpiHandle, int, void*, void*);
+
 #define VT_MPI_FUNCTIONS(X)                                                     \
   X(Get_library_version, (char*, int*))                                         \
   X(Error_string, (int, char*, int*))                                           \
@@ -30,6 +34,8 @@ struct MpiStatus {
   X(Comm_rank, (MpiHandle, int*))                                               \
   X(Comm_size, (MpiHandle, int*))                                               \
   X(Comm_set_errhandler, (MpiHandle, MpiHandle))                                \
+  X(Comm_create_keyval, (MpiCopy*, MpiDelete*, int*, void*))                    \
+  X(Comm_set_attr, (MpiHandle, int, void*))                                     \
   X(Allgather, (const void*, int, MpiHandle, void*, int, MpiHandle, MpiHandle)) \
   X(Isend, (const void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))      \
   X(Irecv, (void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))            \
@@ -47,11 +53,11 @@ struct MpiLibrary {
 #undef VT_MPI_MEMBER
   enum class Family : std::uint8_t { open_mpi, mpich, standard_abi };
   Family family = Family::open_mpi;
-  MpiHandle world = 0, byte = 0, errors_return = 0;
+  MpiHandle world = 0, self = 0, byte = 0, errors_return = 0;
   int any_source = 0;
   MpiStatus* no_status = nullptr;
   std::string name;  ///< "Open MPI 4.1.4"
-  enum : int { serialized = 2, multiple = 3, longest_version = 8192, longest_error = 1024 };
+  enum : int { multiple = 3, longest_version = 8192, longest_error = 1024 };
 };
 
 /// How many processes the launcher of this one (mpirun, mpiexec, srun) has started, 0 if that is

@@ -63,15 +63,12 @@ class MpiTransport final : public Transport {
   explicit MpiTransport(const MpiLibrary& library) : mpi_(library) {
     int is_so = 0;
     check(mpi_.Finalized(&is_so), "MPI_Finalized");
-    if (is_so)
-      throw Error(ErrorKind::backend,
-                  "vt: this program has called MPI_Finalize, so that processes cannot talk to each "
-                  "other any more: use vt's collectives before it");
+    if (is_so) refuse_at_end();
     check(mpi_.Initialized(&is_so), "MPI_Initialized");
     is_own_ = is_so == 0;
     if (is_own_) {
       int level = 0;
-      check(mpi_.Init_thread(nullptr, nullptr, MpiLibrary::serialized, &level), "MPI_Init_thread");
+      check(mpi_.Init_thread(nullptr, nullptr, MpiLibrary::multiple, &level), "MPI_Init_thread");
       mpi_.Comm_set_errhandler(mpi_.world, mpi_.errors_return);
       if (mpi_.family == MpiLibrary::Family::mpich) ignore_failure_signal();
     }
@@ -83,7 +80,7 @@ class MpiTransport final : public Transport {
     check(mpi_.Comm_size(data_, &size_), "MPI_Comm_size");
     if (const int launched = launched_processes(); is_own_ && size_ == 1 && launched > 1)
       throw Error(ErrorKind::backend,
-                  formatted("vt: {} processes were started, but {} sees only this one: it is not "
+                  formatted("{} processes were started, but {} sees only this one: it is not "
                             "the library of the launcher. Set VT_MPI_LIBRARY to the path of that "
                             "one",
                             launched, mpi_.name));
@@ -95,6 +92,12 @@ class MpiTransport final : public Transport {
     for (const Place& place : places_) ranks_of_host_ += place.host == own.host;
     has_left_.resize(static_cast<std::size_t>(size_));
     std::fill(has_left_.begin(), has_left_.end(), 0);
+    if (!is_own_) {
+      // The first thing that MPI_Finalize of the program does is to end MPI_COMM_SELF.
+      int key = 0;
+      check(mpi_.Comm_create_keyval(copy_nothing, leave, &key, this), "MPI_Comm_create_keyval");
+      check(mpi_.Comm_set_attr(mpi_.self, key, this), "MPI_Comm_set_attr");
+    }
   }
 
   int rank() const override { return rank_; }
@@ -103,17 +106,21 @@ class MpiTransport final : public Transport {
   int ranks_of_host() const override { return ranks_of_host_; }
 
   void begin_send(int to, int tag, const void* data, std::size_t bytes, Transfer& t) override {
+    if (is_over_) refuse_at_end();
     MpiHandle& request = *new (t.handle) MpiHandle(0);
     const int status =
         mpi_.Isend(data, static_cast<int>(bytes), mpi_.byte, to, tag, data_, &request);
     if (status != 0) refuse(status, "MPI_Isend");
+    is_receive(t) = 0;
     t.active = true;
   }
   void begin_receive(int from, int tag, void* data, std::size_t bytes, Transfer& t) override {
+    if (is_over_) refuse_at_end();
     MpiHandle& request = *new (t.handle) MpiHandle(0);
     const int status =
         mpi_.Irecv(data, static_cast<int>(bytes), mpi_.byte, from, tag, data_, &request);
     if (status != 0) refuse(status, "MPI_Irecv");
+    is_receive(t) = 1;
     t.active = true;
   }
   bool is_done(Transfer& t) override {
@@ -130,10 +137,11 @@ class MpiTransport final : public Transport {
   void drop(Transfer& t) noexcept override {
     if (!t.active) return;
     t.active = false;
+    if (is_over_) return;
     MpiHandle& request = request_of(t);
-    mpi_.Cancel(&request);
-    // One that is under way cannot be cancelled; if the other rank has stopped it never ends. MPI
-    // is not called any more then, so that nothing is written.
+    if (is_receive(t)) mpi_.Cancel(&request);
+    // A message that has begun to come cannot be cancelled, and does not end if the other rank has
+    // stopped. What calls MPI is what would write it: so nothing does any more.
     constexpr double patience = 0.1;
     const double begin = now();
     for (int done = 0;;) {
@@ -141,12 +149,15 @@ class MpiTransport final : public Transport {
       if (now() - begin > patience) break;
       std::this_thread::yield();
     }
-    mpi_.Request_free(&request);
+    if (is_receive(t)) is_over_ = true;
+    else mpi_.Request_free(&request);
   }
 
   void tell_all(const Notice& notice) noexcept override {
     if (size_ == 1 || is_finalized()) return;
     drop_told();
+    if (notice.kind == Notice::Kind::failed || notice.kind == Notice::Kind::over)
+      has_failed_ = true;
     try {
       Told told;
       told.message = std::make_unique<Message>();
@@ -180,6 +191,7 @@ class MpiTransport final : public Transport {
     }
   }
   bool hear(Notice& notice) override {
+    if (is_over_) return false;
     int is_there = 0;
     MpiStatus status;
     if (mpi_.Iprobe(mpi_.any_source, 0, notices_, &is_there, &status) != 0 || !is_there)
@@ -195,6 +207,7 @@ class MpiTransport final : public Transport {
     notice.seconds = m.seconds;
     notice.text.assign(m.text, static_cast<std::size_t>(m.length));
     if (notice.kind == Notice::Kind::left) has_left_[static_cast<std::size_t>(notice.rank)] = 1;
+    else if (notice.kind != Notice::Kind::waits) has_failed_ = true;
     return true;
   }
 
@@ -208,35 +221,12 @@ class MpiTransport final : public Transport {
   // MPI_Finalize waits for all ranks: for ever if one is gone. And a launcher ends all processes
   // where one ends without it. So first they tell each other.
   void finish(bool has_failed, double patience) noexcept override {
-    if (is_finalized() || (!is_own_ && !has_failed)) return;
+    has_failed_ = has_failed_ || has_failed;
+    if (is_finalized() || (!is_own_ && !has_failed_)) return;
     std::fflush(nullptr);  // the launcher may end this process before it comes to that
-    const double begin = now();
-    bool all_have_left = false;
-    for (;;) {
-      Notice notice;
-      try {
-        while (hear(notice)) {
-          if (notice.kind == Notice::Kind::failed || notice.kind == Notice::Kind::over)
-            has_failed = true;
-        }
-      } catch (const std::bad_alloc&) {
-        break;
-      }
-      drop_told();
-      all_have_left = true;
-      bool is_one_gone = false;
-      for (int r = 0; r < size_; ++r) {
-        if (r == rank_ || has_left_[static_cast<std::size_t>(r)]) continue;
-        all_have_left = false;
-        is_one_gone = is_one_gone || is_gone(r);
-      }
-      const double waited = now() - begin;
-      if (all_have_left || is_one_gone || (has_failed && waited > patience)) break;
-      const timespec nap = {0, waited > 1e-2 ? 1'000'000 : 20'000};
-      ::nanosleep(&nap, nullptr);
-    }
-    if (!all_have_left || !is_own_) return;
-    if (has_failed) {
+    if (!wait_for_ends(patience) || !is_own_) return;
+    is_over_ = true;
+    if (has_failed_) {
       // What was broken off may be waited for.
       constexpr unsigned most = 5;  // seconds
       try {
@@ -269,27 +259,72 @@ class MpiTransport final : public Transport {
     now_there.sa_handler = SIG_IGN;
     ::sigaction(SIGUSR1, &now_there, nullptr);
   }
+  /// Until all have told that they leave. No longer than so many seconds where a rank has failed,
+  /// nor if one is gone; false then.
+  bool wait_for_ends(double patience) noexcept {
+    const double begin = now();
+    while (!is_over_) {
+      Notice notice;
+      try {
+        while (hear(notice)) continue;
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      drop_told();
+      bool all_have_left = true;
+      for (int r = 0; r < size_; ++r) {
+        if (r == rank_ || has_left_[static_cast<std::size_t>(r)]) continue;
+        all_have_left = false;
+        if (is_gone(r)) return false;
+      }
+      const double waited = now() - begin;
+      if (all_have_left) return true;
+      if (has_failed_ && waited > patience) return false;
+      const timespec nap = {0, waited > 1e-2 ? 1'000'000 : 20'000};
+      ::nanosleep(&nap, nullptr);
+    }
+    return false;
+  }
+  static int copy_nothing(MpiHandle, int, void*, void*, void*, int* is_copied) {
+    *is_copied = 0;
+    return 0;
+  }
+  static int leave(MpiHandle, int, void*, void* transport) {
+    auto& self = *static_cast<MpiTransport*>(transport);
+    Notice notice;
+    notice.kind = Notice::Kind::left;
+    notice.rank = self.rank_;
+    self.tell_all(notice);
+    constexpr double patience = 5;  // seconds
+    self.wait_for_ends(patience);
+    self.is_over_ = true;
+    return 0;
+  }
+
+  static unsigned char& is_receive(Transfer& t) { return t.handle[sizeof(MpiHandle)]; }
   static MpiHandle& request_of(Transfer& t) {
     return *std::launder(reinterpret_cast<MpiHandle*>(t.handle));
   }
 
+  [[noreturn, gnu::noinline]] static void refuse_at_end() {
+    throw Error(ErrorKind::backend,
+                "this program has called MPI_Finalize, so that processes cannot talk to each "
+                "other any more: use vt's collectives before it");
+  }
   bool is_finalized() const {
     int is_so = 0;
-    return mpi_.Finalized(&is_so) != 0 || is_so;
+    return is_over_ || mpi_.Finalized(&is_so) != 0 || is_so;
   }
   void check(int status, const char* function) const {
     if (status != 0) refuse(status, function);
   }
   [[noreturn, gnu::noinline]] void refuse(int status, const char* function) const {
-    if (is_finalized())
-      throw Error(ErrorKind::backend,
-                  "vt: this program has called MPI_Finalize, so that processes cannot talk to each "
-                  "other any more: use vt's collectives before it");
+    if (is_finalized()) refuse_at_end();
     char text[MpiLibrary::longest_error] = {};
     int length = 0;
     mpi_.Error_string(status, text, &length);
     throw Error(ErrorKind::backend,
-                formatted("vt: {} of {} fails: {}", function, mpi_.name, std::string(text)));
+                formatted("{} of {} fails: {}", function, mpi_.name, std::string(text)));
   }
   void drop_told() noexcept {
     for (Told& told : told_) {
@@ -311,7 +346,9 @@ class MpiTransport final : public Transport {
   }
 
   const MpiLibrary& mpi_;
-  bool is_own_ = false;  ///< MPI_Init was called here
+  bool is_own_ = false;      ///< MPI_Init was called here
+  bool is_over_ = false;     ///< MPI_Finalize was called, or MPI must not be
+  bool has_failed_ = false;  ///< this rank or another one
   MpiHandle data_ = 0, notices_ = 0;
   int rank_ = 0, size_ = 1, ranks_of_host_ = 0;
   Vec<Place> places_;
@@ -325,7 +362,7 @@ std::unique_ptr<Transport> mpi_transport() {
   if (launched_processes() < 0 && !mpi_is_running()) return nullptr;
   std::string why;
   const MpiLibrary* const library = mpi_library(why);
-  if (!library) throw Error(ErrorKind::backend, "vt: " + why);
+  if (!library) throw Error(ErrorKind::backend, why);
   return std::make_unique<mpi::MpiTransport>(*library);
 }
 

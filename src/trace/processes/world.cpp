@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <vt/detail/message.hpp>
@@ -180,6 +181,12 @@ struct World::State final : Patience {
     give_up(reason);
   }
 
+  /// … as the transport says why.
+  [[noreturn]] void fail_at_site(const std::string& reason) {
+    tell_failure(reason);
+    give_up(reason);
+  }
+
   worlds::Other& other(int r) {
     if (others.empty()) others.resize(static_cast<std::size_t>(size));
     return others[static_cast<std::size_t>(r)];
@@ -204,6 +211,13 @@ struct World::State final : Patience {
           break;
       }
     }
+  }
+
+  static std::uint64_t size_of_permute(std::span<const std::int64_t> sources, std::size_t bytes) {
+    std::uint64_t size = bytes;
+    for (const std::int64_t source : sources)
+      size = worlds::mixed(size, static_cast<std::uint64_t>(source));
+    return size;
   }
 
   void look(std::span<const Transfer> waiting) override {
@@ -261,15 +275,32 @@ struct World::State final : Patience {
     end_with("vt: this rank failed before: " + message);
   }
 
+  /// An exchange that was begun and not yet waited for.
+  struct Begun {
+    const void* got = nullptr;
+    RankGroup group;
+    std::uint64_t group_hash = 0, what = 0;
+    std::int64_t number = 0;
+    int tag = 0;
+    Transfer transfers[2];
+  };
+  Vec<std::unique_ptr<Begun>> begun, spare;  ///< the transports know where transfers lie
+  std::unique_ptr<Begun> take_begun(const void* got) {
+    for (std::unique_ptr<Begun>& b : begun)
+      if (b->got == got) {
+        std::unique_ptr<Begun> found = std::move(b);
+        begun.erase(&b);
+        return found;
+      }
+    return nullptr;
+  }
+
   /// While it exists the rank is at a collective.
   class Call {
    public:
     Call(State& state, worlds::Kind kind, const RankGroup& group, std::uint64_t size,
          const CollectiveSite& site)
-        : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
-      state.site = &site;
-      if (state.dead.load(std::memory_order_relaxed) || state.forks != forks_behind())
-        state.refuse();
+        : Call(state, site) {
       if (group.size == 1) return;
       worlds::Group& known = state.group_of(group);
       state.group = &group;
@@ -283,12 +314,39 @@ struct World::State final : Patience {
       state.waits = false;
       if (++state.calls % worlds::calls_between == 0) state.hear_all();
     }
+    /// Of one that was begun before.
+    Call(State& state, const Begun& b, const CollectiveSite& site) : Call(state, site) {
+      state.group = &b.group;
+      state.group_hash = b.group_hash;
+      state.number = b.number;
+      state.kind = worlds::Kind::permute;
+      state.what = b.what;
+      channel_.tag = b.tag;
+      state.waits = false;
+    }
     ~Call() { state_.scratch.trim(); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    Channel& channel() { return channel_; }
+    /// f(channel). If the transport fails, so does this rank.
+    template <class F>
+    void run(F&& f) {
+      try {
+        f(channel_);
+      } catch (const Error& e) {
+        if (state_.dead.load()) throw;
+        state_.fail_at_site(e.what());
+      } catch (const std::bad_alloc&) {
+        state_.fail_at_site("no memory is left");
+      }
+    }
 
    private:
+    Call(State& state, const CollectiveSite& site)
+        : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
+      state.site = &site;
+      if (state.dead.load(std::memory_order_relaxed) || state.forks != forks_behind())
+        state.refuse();
+    }
     struct Hold {
       explicit Hold(State& s) : state(s) { state.enter(); }
       ~Hold() { state.leave(); }
@@ -304,7 +362,12 @@ struct World::State final : Patience {
   static inline constinit std::terminate_handler terminate_before = nullptr;
 
   static World& make_process_world() {
-    std::unique_ptr<Transport> transport = mpi_transport();
+    std::unique_ptr<Transport> transport;
+    try {
+      transport = mpi_transport();
+    } catch (const Error& e) {
+      throw Error(e.kind(), std::string("vt: ") + e.what());
+    }
     const bool has_others = transport && transport->size() > 1;
     const bool is_of_mpi = transport != nullptr;
     if (!transport) transport = std::move(loopback_transports(1)[0]);
@@ -441,31 +504,76 @@ void World::all_reduce(const RankGroup& group, Combine how, DType dtype, const v
   State::Call call(*state_, worlds::Kind::all_reduce, group, size, site);
   if (how != Combine::sum && is_complex(dtype))
     fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min", site.where);
-  if (group.size > 1) exchanges::all_reduce(call.channel(), group, how, dtype, given, got, n);
+  if (group.size > 1)
+    call.run([&](Channel& channel) {
+      exchanges::all_reduce(channel, group, how, dtype, given, got, n);
+    });
   else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
 }
 
 void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::all_gather, group, bytes, site);
-  if (group.size > 1) exchanges::all_gather(call.channel(), group, given, got, bytes);
+  if (group.size > 1)
+    call.run([&](Channel& channel) { exchanges::all_gather(channel, group, given, got, bytes); });
   else if (given != got && bytes) std::memcpy(got, given, bytes);
 }
 
 void World::all_to_all(const RankGroup& group, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::all_to_all, group, bytes, site);
-  if (group.size > 1) exchanges::all_to_all(call.channel(), group, given, got, bytes);
+  if (group.size > 1)
+    call.run([&](Channel& channel) { exchanges::all_to_all(channel, group, given, got, bytes); });
   else if (given != got && bytes) std::memcpy(got, given, bytes);
 }
 
 void World::permute(const RankGroup& group, std::span<const std::int64_t> sources,
                     const void* given, void* got, std::size_t bytes, const CollectiveSite& site) {
-  std::uint64_t size = bytes;
-  for (const std::int64_t source : sources)
-    size = worlds::mixed(size, static_cast<std::uint64_t>(source));
-  State::Call call(*state_, worlds::Kind::permute, group, size, site);
-  exchanges::permute(call.channel(), group, sources, given, got, bytes);
+  State::Call call(*state_, worlds::Kind::permute, group, State::size_of_permute(sources, bytes),
+                   site);
+  call.run(
+      [&](Channel& channel) { exchanges::permute(channel, group, sources, given, got, bytes); });
+}
+
+void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> sources,
+                          const void* given, void* got, std::size_t bytes,
+                          const CollectiveSite& site) {
+  State& s = *state_;
+  std::unique_ptr<State::Begun> b;
+  if (s.spare.empty()) b = std::make_unique<State::Begun>();
+  else b = std::move(s.spare.back()), s.spare.pop_back();
+  State::Call call(s, worlds::Kind::permute, group, State::size_of_permute(sources, bytes), site);
+  call.run([&](Channel& channel) {
+    const bool waits =
+        exchanges::begin_permute(channel, group, sources, given, got, bytes, b->transfers);
+    b->got = got;
+    b->group = group;
+    b->group_hash = s.group_hash;
+    b->what = s.what;
+    b->number = s.number;
+    b->tag = channel.tag;
+    (waits ? s.begun : s.spare).push_back(std::move(b));
+  });
+}
+
+void World::finish(const void* got, const CollectiveSite& site) {
+  State& s = *state_;
+  std::unique_ptr<State::Begun> b = s.take_begun(got);
+  if (!b) return;
+  State::Call call(s, *b, site);
+  call.run([&](Channel& channel) { exchanges::finish(channel, b->transfers); });
+  s.spare.push_back(std::move(b));
+}
+
+void World::finish_all() noexcept {
+  State& s = *state_;
+  const auto text = [] { return std::string("vt::ppermute"); };
+  while (!s.begun.empty()) {
+    try {
+      finish(s.begun[0]->got, {text, {}});
+    } catch (...) {  // the error that is on its way says more
+    }
+  }
 }
 
 void World::compare(
@@ -477,38 +585,42 @@ void World::compare(
   const std::uint64_t hash = worlds::hash_of_text(text);
   if (state_->compared.contains(hash)) return;
   State::Call call(*state_, worlds::Kind::compare, all, 0, site);
-  Channel& channel = call.channel();
-  // The greatest hash is that of all ranks, and so is the least one.
-  const std::uint64_t own[2] = {hash, ~hash};
-  std::uint64_t greatest[2];
-  exchanges::all_reduce(channel, all, Combine::max, DType::u64, own, greatest, 2);
-  if (greatest[0] == ~greatest[1]) {
-    state_->compared.emplace(hash, true);
-    return;
-  }
-  struct Text {
-    std::uint64_t hash, bytes;
-  };
-  Vec<Text> texts(static_cast<std::size_t>(all.size));
-  const Text given = {hash, text.size()};
-  exchanges::all_gather(channel, all, &given, texts.begin(), sizeof given);
-  std::size_t other = 1;
-  while (other + 1 < texts.size() && texts[other].hash == texts[0].hash) ++other;
-  const auto text_of = [&](std::size_t r) {
-    std::string got(texts[r].bytes, '\0');
-    const auto root = static_cast<int>(r);
-    if (root == all.own) got = text;
-    exchanges::broadcast(channel, all, root, got.data(), got.size());
-    return got;
-  };
-  const std::string first = text_of(0), another = text_of(other);
-  fail(ErrorKind::transform, differs(first, static_cast<int>(other), another), site.where);
+  std::string first, another;
+  std::size_t other = 0;
+  call.run([&](Channel& channel) {
+    // The greatest hash is that of all ranks, and so is the least one.
+    const std::uint64_t own[2] = {hash, ~hash};
+    std::uint64_t greatest[2];
+    exchanges::all_reduce(channel, all, Combine::max, DType::u64, own, greatest, 2);
+    if (greatest[0] == ~greatest[1]) {
+      state_->compared.emplace(hash, true);
+      return;
+    }
+    struct Text {
+      std::uint64_t hash, bytes;
+    };
+    Vec<Text> texts(static_cast<std::size_t>(all.size));
+    const Text given = {hash, text.size()};
+    exchanges::all_gather(channel, all, &given, texts.begin(), sizeof given);
+    for (other = 1; texts[other].hash == texts[0].hash;) ++other;
+    const auto text_of = [&](std::size_t r) {
+      std::string got(texts[r].bytes, '\0');
+      const auto root = static_cast<int>(r);
+      if (root == all.own) got = text;
+      exchanges::broadcast(channel, all, root, got.data(), got.size());
+      return got;
+    };
+    first = text_of(0);
+    another = text_of(other);
+  });
+  if (other != 0)
+    fail(ErrorKind::transform, differs(first, static_cast<int>(other), another), site.where);
 }
 
 void World::barrier(const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
   State::Call call(*state_, worlds::Kind::barrier, all, 0, site);
-  if (all.size > 1) exchanges::barrier(call.channel(), all);
+  if (all.size > 1) call.run([&](Channel& channel) { exchanges::barrier(channel, all); });
 }
 
 void World::fail_all(const std::string& message) noexcept {

@@ -65,6 +65,13 @@ class World {
   /// got: what member sources[own] gives; zeros for −1.
   void permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given,
                void* got, std::size_t bytes, const CollectiveSite&);
+  /// permute in two: begun here, and waited for by `finish` of the same result. Until then both
+  /// arrays belong to it, and other collectives may come between.
+  void begin_permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given,
+                     void* got, std::size_t bytes, const CollectiveSite&);
+  void finish(const void* got, const CollectiveSite&);
+  /// Waits for all that were begun, or drops them: after an error of this rank.
+  void finish_all() noexcept;
   /// Compares a text between all ranks, by its hash at first; once for each text. Throws: Error
   /// (transform) on all ranks, made by `differs` of the first rank's text and that of the first one
   /// with another.

@@ -4,12 +4,29 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/timeline.hpp"
+#include "../../../trace/ir/collectives.hpp"
+#include "../../../trace/processes/collective.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/thread_state.hpp"
 #include "../../services/counters.hpp"
 #include "program.hpp"
 
 namespace vt::detail {
+
+namespace program_runs {
+
+/// Where an error ends the run, what was begun must end first: its memory goes with the run.
+struct Exchanges {
+  explicit Exchanges(bool any) : open(any) {}
+  ~Exchanges() {
+    if (open) end_collectives();
+  }
+  Exchanges(const Exchanges&) = delete;
+  Exchanges& operator=(const Exchanges&) = delete;
+  bool open;
+};
+
+}  // namespace program_runs
 
 template <class Input, class Result>
 void Program::bind(void** pointers, const Input& input, const Result& result, void* arena) const {
@@ -99,6 +116,7 @@ void Program::run_into(std::span<const void* const> inputs, std::span<void* cons
 
 std::uint64_t Program::run_steps(ProgramRun& run, std::uint64_t measured) const {
   std::uint64_t parallel = 0;
+  program_runs::Exchanges exchanges(communicates(graph()));
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step* step = steps_[k].get();
     if (!step->is_paired()) {
@@ -113,6 +131,7 @@ std::uint64_t Program::run_steps(ProgramRun& run, std::uint64_t measured) const 
     if (makes_buffers_)
       for (Var v : plan_.buffers.released[k]) run.produced[v] = {};
   }
+  exchanges.open = false;
   return parallel;
 }
 

@@ -192,6 +192,26 @@ TEST(ShardMap, EveryDtype) {
   });
 }
 
+TEST(ShardMap, ComplexNumbers) {
+  on_ranks(2, [] {
+    const Mesh m = mesh({{"i", 2}});
+    const Tensor all = vt::complex(vt_test::random_quarters(vt::f64, {2, 3}, 3),
+                                   vt_test::random_quarters(vt::f64, {2, 3}, 4));
+    const auto f = [](Tensor x) {
+      return std::tuple(vt::psum(x[0], "i"), vt::pmean(x[0] * x[0], "i"), vt::all_gather(x[0], "i"),
+                        vt::psum(vt::real(x[0]), "i"));
+    };
+    const auto g = vt::shard_map(f, {.mesh = m, .in_specs = sharded("i")});
+    for (const auto& [sum, mean, gathered, reals] :
+         {g(block(all, rank(), 2)), vt::jit(g)(block(all, rank(), 2))}) {
+      expect_close(sum, vt::sum(all, 0));
+      expect_close(mean, vt::mean(all * all, 0));
+      expect_close(gathered, all);
+      expect_close(reals, vt::sum(vt::real(all), 0));
+    }
+  });
+}
+
 /// A mesh, and how many random programs over it.
 struct MeshCase {
   std::vector<vt::distributed::MeshAxis> axes;

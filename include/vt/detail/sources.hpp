@@ -162,6 +162,7 @@
 #include "../../../src/jit/cpu/products/product_chain.cpp"
 #include "../../../src/jit/nest/cost_model.cpp"
 #include "../../../src/jit/passes/any_rows.cpp"
+#include "../../../src/jit/passes/bundle_sums.cpp"
 #include "../../../src/jit/passes/complex_formulas.cpp"
 #include "../../../src/jit/row_families.cpp"
 #include "../../../src/jit/services/background.cpp"

@@ -27,6 +27,9 @@ GraphBody lead_with_rows(GraphBody, const Vec<bool>& mapped);
 /// filters that are flipped are read from their ends. For a device all stay convolutions,
 /// and operands that were transposed for them are read as they were.
 GraphBody prepare_convolutions(GraphBody, ConvTarget target = ConvTarget::host);
+/// Sums (and extremes) over the same processes that do not wait for each other become one, of all
+/// their elements in a row, up to 4 MiB together.
+GraphBody bundle_sums(GraphBody);
 /// Takes sums over rows or columns of matrix products before the products.
 GraphBody sum_before_products(GraphBody);
 /// Matrix products take operands whose axes collapse to (batch, rows, columns); others get a

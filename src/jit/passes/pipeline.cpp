@@ -53,6 +53,8 @@ constexpr Pass groups{PassName::group_lanes, [](Work& w) {
                       }};
 constexpr Pass calls{PassName::inline_calls,
                      [](Work& w) { w.graph = inline_calls(std::move(w.graph)); }};
+constexpr Pass bundles{PassName::bundle_sums,
+                       [](Work& w) { w.graph = bundle_sums(std::move(w.graph)); }};
 constexpr Pass masks{PassName::mask_lanes,
                      [](Work& w) { w.graph = mask_lanes(w.graph, w.target.registers); }};
 constexpr Pass row_sums{PassName::scan_sums, [](Work& w) {
@@ -119,12 +121,13 @@ constexpr Pass owned{PassName::prefer_owned, [](Work& w) { prefer_owned(w.fusion
 
 // --- their order ---------------------------------------------------------------------------------
 
-constexpr Pass of_host[] = {groups,     calls,   row_sums,     scans,         sparse,
-                            regions,    singles, convolutions, sums,          operands,
-                            short_axes, fusion,  rows,         row_epilogues, chains,
-                            results,    overlap, owned,        schedules,     pairs};
-constexpr Pass of_device[] = {groups, calls,    masks,  scans, regions,           convolutions,
-                              sums,   operands, fusion, rows,  element_epilogues, owned};
+constexpr Pass of_host[] = {groups,  calls,     bundles,       row_sums, scans,    sparse,
+                            regions, singles,   convolutions,  sums,     operands, short_axes,
+                            fusion,  rows,      row_epilogues, chains,   results,  overlap,
+                            owned,   schedules, pairs};
+constexpr Pass of_device[] = {groups,       calls, bundles,  masks,  scans, regions,
+                              convolutions, sums,  operands, fusion, rows,  element_epilogues,
+                              owned};
 
 std::size_t size_of(const Work& w) {
   return w.fused ? w.fusion.steps.size() : w.graph.equations.size();

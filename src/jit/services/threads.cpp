@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 // Eigen's pool is a template-free part of its unsupported tensor module and needs nothing else of
 // Eigen.
 #if __has_include(<unsupported/Eigen/CXX11/ThreadPool>)
@@ -57,9 +59,17 @@ int usable(int count) {
   return most;
 }
 
+/// Processors for this process: those that it may run on, shared with the other processes that MPI
+/// has started on this host, unless the launcher has given each of them some of its own.
+int own_processors() {
+  const int processes = processes_of_host();
+  const bool own = std::int64_t{processors()} * processes <= ::sysconf(_SC_NPROCESSORS_ONLN);
+  return own ? processors() : std::max(1, processors() / processes);
+}
+
 int default_count() {
-  return usable(
-      static_cast<int>(number_from_environment("VT_NUM_THREADS", 1, most_threads, processors())));
+  return usable(static_cast<int>(
+      number_from_environment("VT_NUM_THREADS", 1, most_threads, own_processors())));
 }
 
 thread_local bool inside = false;

@@ -83,6 +83,15 @@ void check_name(std::string_view name) {
     warn_once(formatted("{} is no variable of vt (did you mean {}{}?): ignored", name, own, meant));
 }
 
+int processes_of_host() {
+  // Of Open MPI, of MPICH and Intel MPI, of Slurm ("4(x2)": 4 on each of two hosts).
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"})
+    if (const char* text = std::getenv(name))
+      if (const int count = std::atoi(text); count > 0) return count;
+  return 1;
+}
+
 void check_settings() {
 #if !defined(_WIN32) && !defined(__APPLE__)
   for (char** variable = environ; variable && *variable; ++variable) {

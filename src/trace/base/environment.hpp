@@ -58,6 +58,10 @@ inline std::int64_t deadline_from_environment() {
   return number_from_environment("VT_DEADLINE", 1, 1'000'000'000, 300);
 }
 
+/// How many processes of this program the launcher of MPI has started on this host, as it tells
+/// them; 1 where it has told nothing.
+int processes_of_host();
+
 /// Warns of a variable that begins with VT_ and is nearly one of vt's. Those of others, like
 /// VT_FUZZ_SEED of vt's tests, may begin so too.
 void check_name(std::string_view name);

@@ -290,6 +290,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     traced = traced || is_tracer(arguments[i]);
   }
   std::string key = state_->key_of(static_key, arguments);
+  if (thread_state().named_axes > 0) key += mesh_key();
 
   std::shared_ptr<const Entry> program = state_->program(key);
   if (program && (traced || program->executable)) return program;
@@ -314,7 +315,7 @@ std::shared_ptr<const JitCache::Entry> JitCache::entry(std::span<const Tensor> a
     fresh->captured = std::move(recorded.captured);
     fresh->met = std::move(recorded.met);
     // Not what refers to a function that is being recorded.
-    reusable = !axes.used() && !references.outside();
+    reusable = !axes.used_lanes() && !references.outside();
     for (const Tensor& t : fresh->captured) reusable = reusable && !is_tracer(t);
     if (reusable && state_->device) require_usable(*state_->device, "vt::jit", where);
   }

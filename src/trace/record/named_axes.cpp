@@ -16,6 +16,8 @@ namespace axis_lookup {
 
 inline int used(ThreadState& state, std::size_t scope) {
   state.outermost_axis = std::min(state.outermost_axis, static_cast<int>(scope));
+  if (state.scopes[scope].axis)
+    state.outermost_lanes = std::min(state.outermost_lanes, static_cast<int>(scope));
   return static_cast<int>(scope) + 1;
 }
 
@@ -84,12 +86,24 @@ int level_of_axes(Op op, const ParamsRef& params, CallSite where) {
   return level;
 }
 
+std::string mesh_key() {
+  std::string key;
+  for (const ScopeState& scope : thread_state().scopes)
+    for (const AxisRef& axis : scope.mesh)
+      key += formatted("{}:{}:{};", axis->name, axis->size, axis->stride);
+  return key;
+}
+
 OuterAxes::OuterAxes()
-    : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())) {}
+    : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())),
+      before_lanes_(std::exchange(thread_state().outermost_lanes, std::numeric_limits<int>::max())) {
+}
 OuterAxes::~OuterAxes() {
-  int& outermost = thread_state().outermost_axis;
-  outermost = std::min(outermost, before_);
+  ThreadState& state = thread_state();
+  state.outermost_axis = std::min(state.outermost_axis, before_);
+  state.outermost_lanes = std::min(state.outermost_lanes, before_lanes_);
 }
 bool OuterAxes::used() const { return thread_state().outermost_axis < current_level(); }
+bool OuterAxes::used_lanes() const { return thread_state().outermost_lanes < current_level(); }
 
 }  // namespace vt::detail

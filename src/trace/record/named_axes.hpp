@@ -1,6 +1,7 @@
 // Named axes: which exist on this thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "../ir/collectives.hpp"
@@ -21,8 +22,11 @@ LiveAxis live_axis(std::string_view name, std::string_view function, CallSite);
 /// alive.
 int level_of_axes(Op, const ParamsRef&, CallSite);
 
-/// Tells whether what is recorded while it lives used an axis from outside: then it is good for
-/// these lanes only.
+/// The axes of processes that are alive, as text: what is recorded under one mesh is good for equal
+/// ones.
+std::string mesh_key();
+
+/// Tells whether what is recorded while it lives used an axis from outside.
 class OuterAxes {
  public:
   OuterAxes();
@@ -30,9 +34,11 @@ class OuterAxes {
   OuterAxes(const OuterAxes&) = delete;
   OuterAxes& operator=(const OuterAxes&) = delete;
   bool used() const;
+  /// One of lanes: then it is good for these lanes only.
+  bool used_lanes() const;
 
  private:
-  int before_;
+  int before_, before_lanes_;
 };
 
 }  // namespace vt::detail

@@ -47,8 +47,9 @@ struct ScopeState {
 struct RunningState {
   int floor = 0;
   int named_axes = 0;  ///< open scopes with an `axis` or a `mesh`
-  /// the outermost of these asked for, as an index into `scopes`
-  int outermost_axis = std::numeric_limits<int>::max();
+  /// the outermost of these asked for, as an index into `scopes`; and of those with an `axis`
+  int outermost_axis = std::numeric_limits<int>::max(),
+      outermost_lanes = std::numeric_limits<int>::max();
   CallSite where{};            ///< of the equation a pass is transforming; null file: none
   bool assume_finite = false;  ///< what equations recorded now have of it
   DType default_dtype = f32;   ///< of creators and draws, see DefaultDType

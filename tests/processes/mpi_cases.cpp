@@ -52,6 +52,17 @@ void a_rank_vanishes() {
   expect_it_to_be_gone();
 }
 
+/// For ever: the launcher ends it when the others have given up.
+void a_rank_hangs() {
+  psum();
+  if (is_last())
+    for (;;) failure_cases::sleep(1);
+  World::current().set_deadline(1);
+  expect_failure(
+      psum_text + ": " + named_last() + " did not come within 1 s" + failure_cases::place,
+      failure_cases::forever);
+}
+
 /// main catches nothing.
 void an_exception_is_not_caught() {
   if (is_last()) {
@@ -111,6 +122,7 @@ void run(const std::string& name) {
     return name == "all";
   };
   if (name == "a_rank_is_killed") a_rank_is_killed();
+  else if (name == "a_rank_hangs") a_rank_hangs();
   else if (name == "a_rank_vanishes") a_rank_vanishes();
   else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
   else if (name == "name") say(world.transport_name());

@@ -80,6 +80,7 @@ with ThreadPoolExecutor(2) as pool:
     shell = [] if is_open_mpi else ["sh", "-c", 'trap "" USR1; "$0" "$@"; exit 0']
     later(check, 2, "a_rank_is_killed", silent=True, returns_zero=False, flags=recovering,
           before=shell)
+    later(check, 2, "a_rank_hangs", silent=True, returns_zero=False, most=12)
     later(check, 2, "an_exception_is_not_caught", returns_zero=False)
     # The program's own MPI, which vt neither begins nor ends.
     for case in ("reductions", "permutations"):

@@ -31,8 +31,8 @@ def run(ranks, arguments, flags=(), settings=None, limit=20):
     command = [launcher, *oversubscribed, *flags, "-n", str(ranks), *arguments]
     begin = time.monotonic()
     child = subprocess.Popen(command, env={**environment, **(settings or {})}, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                             start_new_session=True)
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, start_new_session=True)
     try:
         output = child.communicate(timeout=limit)[0]
     except subprocess.TimeoutExpired:
@@ -64,8 +64,8 @@ def expect_text(text, ranks, arguments, **options):
 
 failures = ["a_rank_throws", "a_rank_outside_throws", "a_rank_ends", "a_rank_sleeps",
             "a_rank_is_slow", "ranks_differ", "sizes_differ", "a_rank_throws_amid_large_arrays"]
-jobs = []  # most of them wait: two at a time
-with ThreadPoolExecutor(2) as pool:
+jobs = []  # most of them wait: several at a time
+with ThreadPoolExecutor(3) as pool:
     def later(function, *arguments, **options):
         jobs.append(pool.submit(function, *arguments, **options))
 
@@ -80,6 +80,7 @@ with ThreadPoolExecutor(2) as pool:
     shell = [] if is_open_mpi else ["sh", "-c", 'trap "" USR1; "$0" "$@"; exit 0']
     later(check, 2, "a_rank_is_killed", silent=True, returns_zero=False, flags=recovering,
           before=shell)
+    later(check, 2, "a_rank_forks")
     later(check, 2, "a_rank_hangs", silent=True, returns_zero=False, most=12)
     later(check, 2, "an_exception_is_not_caught", returns_zero=False)
     # The program's own MPI, which vt neither begins nor ends.

@@ -20,6 +20,7 @@
 
 #include "../base/environment.hpp"
 #include "../base/locks.hpp"
+#include "../base/shared_library.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
 #include "loopback.hpp"
@@ -98,6 +99,7 @@ struct World::State final : Patience {
     crowded = processors > 0 && transport->ranks_of_host() > processors;
     if (crowded) polls_between = 1;
     deadline.store(static_cast<double>(deadline_from_environment()));
+    const std::lock_guard first_lock(mutex);  // forks are counted from here on at the latest
     forks = forks_behind();
   }
 
@@ -136,6 +138,9 @@ struct World::State final : Patience {
     while (busy.exchange(true, std::memory_order_acquire)) ::sched_yield();
   }
   void leave() { busy.store(false, std::memory_order_release); }
+
+  /// A child of fork has the memory of a rank, but is none.
+  bool is_in_child() const { return size > 1 && forks != forks_behind(); }
 
   worlds::Group& group_of(const RankGroup& g) {
     const auto is_it = [&](const worlds::Group& known) {
@@ -273,8 +278,7 @@ struct World::State final : Patience {
          const CollectiveSite& site)
         : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
       state.site = &site;
-      if (state.dead.load(std::memory_order_relaxed) || state.forks != forks_behind())
-        state.refuse();
+      if (state.dead.load(std::memory_order_relaxed) || state.is_in_child()) state.refuse();
       if (group.size == 1) return;
       worlds::Group& known = state.group_of(group);
       state.group = &group;
@@ -330,7 +334,10 @@ struct World::State final : Patience {
     const bool is_of_mpi = transport != nullptr;
     if (!transport) transport = std::move(loopback_transports(1)[0]);
     of_process = new World(std::move(transport));
-    if (is_of_mpi) std::atexit(end_process);
+    if (is_of_mpi) {
+      stay_loaded();  // for what is called at the end
+      std::atexit(end_process);
+    }
     if (has_others) terminate_before = std::set_terminate(terminate_process);
     return *of_process;
   }
@@ -342,6 +349,7 @@ struct World::State final : Patience {
   }
   static void end_process() {
     State& s = *of_process->state_;
+    if (s.is_in_child()) return;
     if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
     const bool has_failed = s.dead.load();
     if (!has_failed) s.end_with("vt: this process is ending");
@@ -362,7 +370,7 @@ struct World::State final : Patience {
     of_process->fail_all(message);
     State& s = *of_process->state_;
     constexpr double patience = 2;  // seconds
-    if (!s.busy.exchange(true)) {
+    if (!s.is_in_child() && !s.busy.exchange(true)) {
       s.tell_that_it_leaves();
       s.transport->finish(true, patience);
     }
@@ -540,7 +548,7 @@ void World::barrier(const CollectiveSite& site) {
 
 void World::fail_all(const std::string& message) noexcept {
   State& s = *state_;
-  if (s.dead.load(std::memory_order_acquire)) return;
+  if (s.dead.load(std::memory_order_acquire) || s.is_in_child()) return;
   if (s.busy.exchange(true, std::memory_order_acquire)) {
     // Another thread is at a collective: it tells them, and ends.
     const std::lock_guard hold(s.mutex);

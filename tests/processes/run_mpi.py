@@ -73,7 +73,7 @@ with ThreadPoolExecutor(3) as pool:
         later(check, ranks, "all", most=60, limit=60)
     for case in failures:
         later(check, 2, case)
-    for case in ("a_rank_outside_throws", "a_rank_sleeps", "ranks_differ"):
+    for case in ("a_rank_outside_throws", "a_rank_sleeps", "a_rank_is_elsewhere", "ranks_differ"):
         later(check, 4, case)
     later(check, 3, "a_rank_vanishes", silent=True, returns_zero=False, flags=recovering)
     # MPICH's launcher ends all processes of a host where it sees one killed by a signal.

@@ -238,7 +238,10 @@ struct World::State final : Patience {
   }
   [[gnu::noinline]] void wait_on(double time, std::span<const Transfer> waiting) {
     next_hear = time + worlds::hear_every;
-    if (has_failed.load(std::memory_order_acquire)) fail_for_another();
+    if (has_failed.load(std::memory_order_acquire)) {
+      tell_failure_of_another();
+      throw Error(ErrorKind::backend, dead_message);
+    }
     hear_all();
     if (time < next_judge) return;
     next_judge = time + worlds::judge_every;
@@ -253,15 +256,15 @@ struct World::State final : Patience {
     if (waited > most) give_up_all(missing(waiting, most));
   }
 
-  /// Another thread called fail_all.
-  void fail_for_another() {
+  /// Another thread called fail_all meanwhile.
+  void tell_failure_of_another() {
+    if (dead.load()) return;
     std::string message;
     {
       const std::lock_guard hold(mutex);
       message = failure;
     }
     tell_failure(message);
-    throw Error(ErrorKind::backend, dead_message);
   }
   void tell_failure(const std::string& message) {
     Notice notice;
@@ -311,7 +314,10 @@ struct World::State final : Patience {
    private:
     struct Hold {
       explicit Hold(State& s) : state(s) { state.enter(); }
-      ~Hold() { state.leave(); }
+      ~Hold() {
+        if (state.has_failed.load(std::memory_order_relaxed)) state.tell_failure_of_another();
+        state.leave();
+      }
       State& state;
     };
     Hold hold_;

@@ -70,7 +70,7 @@ rows = [
     (G + "program", [BASE, IR, T + "numerics", RECORD, J + "services", J + "report", J + "fusion",
                      J + "regions", J + "lanes", J + "passes", G + "driver", G + "math",
                      G + "mapping", G + "libraries", G + "source", G + "products"]),
-    ("src/jit", [BASE, IR, T + "numerics", RECORD, J + "services", J + "passes",
+    ("src/jit", [BASE, IR, PROCESSES, T + "numerics", RECORD, J + "services", J + "passes",
                  C + "products", C + "runtime"]),
 ]
 may_include = {}

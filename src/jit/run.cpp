@@ -11,6 +11,7 @@
 #include "../trace/base/recent_map.hpp"
 #include "../trace/ir/collectives.hpp"
 #include "../trace/ir/executable.hpp"
+#include "../trace/processes/collective.hpp"
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
 #include "call_list.hpp"
@@ -105,7 +106,13 @@ template <class F>
 Vec<BufferRef> or_interpreted(const GraphBody& graph, std::span<const BufferRef> inputs,
                               bool may_repeat, const F& run) {
   try {
-    return run();
+    if (!communicates(graph)) return run();
+    try {
+      return run();
+    } catch (const std::exception& e) {
+      tell_error_to_others(e.what());
+      throw;
+    }
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::memory, "vt: there is no memory left to run it", thread_state().where);
   } catch (const Error& e) {

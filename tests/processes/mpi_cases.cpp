@@ -3,6 +3,7 @@
 // MPI that the program begins itself.
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -50,6 +51,37 @@ void a_rank_vanishes() {
   psum();
   if (is_last()) ::_exit(3);
   expect_it_to_be_gone();
+}
+
+/// A child is no rank, and its end is none of this one's.
+void a_rank_forks() {
+  psum();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      psum();
+      ::_exit(1);
+    } catch (const vt::Error& e) {
+      if (std::string(e.what()).find("this process was forked") == std::string::npos) ::_exit(2);
+    }
+    World::current().fail_all("the child's");
+    std::exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  if (status != 0) note("the child ends with " + std::to_string(status));
+  for (int i = 0; i < 100; ++i) psum();
+}
+
+/// For ever: the launcher ends it when the others have given up.
+void a_rank_hangs() {
+  psum();
+  if (is_last())
+    for (;;) failure_cases::sleep(1);
+  World::current().set_deadline(1);
+  expect_failure(
+      psum_text + ": " + named_last() + " did not come within 1 s" + failure_cases::place,
+      failure_cases::forever);
 }
 
 /// main catches nothing.
@@ -111,6 +143,8 @@ void run(const std::string& name) {
     return name == "all";
   };
   if (name == "a_rank_is_killed") a_rank_is_killed();
+  else if (name == "a_rank_forks") a_rank_forks();
+  else if (name == "a_rank_hangs") a_rank_hangs();
   else if (name == "a_rank_vanishes") a_rank_vanishes();
   else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
   else if (name == "name") say(world.transport_name());
@@ -122,13 +156,20 @@ void run(const std::string& name) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   if (argc > 2) begin_own_mpi(argv[2]);
+  const std::string name = argv[1];
+  const char* const rank =
+      std::getenv(std::getenv("PMI_RANK") ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
+  if (name == "a_rank_never_comes" && rank && std::atoi(rank) == 1) {
+    failure_cases::sleep(2.5);
+    std::exit(0);
+  }
   try {
     World::current();
   } catch (const vt::Error& e) {
     std::printf("no world: %s\n", e.what());
     return 1;
   }
-  run(argv[1]);
+  run(name);
   if (argc > 2) end_own_mpi();
   report();
   return failure_cases::wrong().lines.empty() ? 0 : 1;

@@ -31,8 +31,8 @@ def run(ranks, arguments, flags=(), settings=None, limit=20):
     command = [launcher, *oversubscribed, *flags, "-n", str(ranks), *arguments]
     begin = time.monotonic()
     child = subprocess.Popen(command, env={**environment, **(settings or {})}, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                             start_new_session=True)
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, start_new_session=True)
     try:
         output = child.communicate(timeout=limit)[0]
     except subprocess.TimeoutExpired:
@@ -64,8 +64,8 @@ def expect_text(text, ranks, arguments, **options):
 
 failures = ["a_rank_throws", "a_rank_outside_throws", "a_rank_ends", "a_rank_sleeps",
             "a_rank_is_slow", "ranks_differ", "sizes_differ", "a_rank_throws_amid_large_arrays"]
-jobs = []  # most of them wait: two at a time
-with ThreadPoolExecutor(2) as pool:
+jobs = []  # most of them wait: several at a time
+with ThreadPoolExecutor(3) as pool:
     def later(function, *arguments, **options):
         jobs.append(pool.submit(function, *arguments, **options))
 
@@ -73,17 +73,21 @@ with ThreadPoolExecutor(2) as pool:
         later(check, ranks, "all", most=60, limit=60)
     for case in failures:
         later(check, 2, case)
-    for case in ("a_rank_outside_throws", "a_rank_sleeps", "ranks_differ"):
+    for case in ("a_rank_outside_throws", "a_rank_sleeps", "a_rank_is_elsewhere", "ranks_differ"):
         later(check, 4, case)
     later(check, 3, "a_rank_vanishes", silent=True, returns_zero=False, flags=recovering)
     # MPICH's launcher ends all processes of a host where it sees one killed by a signal.
     shell = [] if is_open_mpi else ["sh", "-c", 'trap "" USR1; "$0" "$@"; exit 0']
     later(check, 2, "a_rank_is_killed", silent=True, returns_zero=False, flags=recovering,
           before=shell)
+    later(check, 2, "a_rank_forks")
+    later(check, 2, "a_rank_hangs", silent=True, returns_zero=False, most=12)
     later(check, 2, "an_exception_is_not_caught", returns_zero=False)
     # The program's own MPI, which vt neither begins nor ends.
     for case in ("reductions", "permutations"):
         later(check, 2, case, more=[library])
+    later(expect_text, "no world: vt: not all processes came to their first use", 2,
+          [program, "a_rank_never_comes", library], settings={"VT_DEADLINE": "1"})
     name = "Open MPI 4" if is_open_mpi else "MPICH 4"
     later(expect_text, f"rank 1: {name}", 2, [program, "name"])
     later(expect_text, "rank 0: threads", 2, [program, "name"],

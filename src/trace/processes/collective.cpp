@@ -75,6 +75,13 @@ void finish_collective(const Equation& e, const GraphBody& graph, void* got) {
   World::current().finish(got, {text, e.where});
 }
 
+void tell_error_to_others(const char* message) noexcept {
+  try {
+    World::current().tell_error(message);
+  } catch (...) {  // no room for a text
+  }
+}
+
 void end_collectives() noexcept { World::current().finish_all(); }
 
 }  // namespace vt::detail

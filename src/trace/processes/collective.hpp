@@ -12,6 +12,8 @@ void run_collective(const Equation&, const GraphBody&, const void* given, void* 
 /// it.
 void begin_collective(const Equation&, const GraphBody&, const void* given, void* got);
 void finish_collective(const Equation&, const GraphBody&, void* got);
+/// Tells the others why a run with collectives ends here.
+void tell_error_to_others(const char* message) noexcept;
 /// Waits for all that were begun and not finished, after an error of this rank; drops those that do
 /// not end. Never throws.
 void end_collectives() noexcept;

@@ -14,30 +14,11 @@ namespace combine_loops {
 // know.
 template <class T>
 struct Vectors {
-  typedef T type __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(16), aligned(alignof(T)), may_alias));
 };
 
-struct Add {
-  template <class V>
-  static void run(V& result, const V& a, const V& b) {
-    result = a + b;
-  }
-};
 // NaN wins, and of two equal numbers the first.
-struct Greater {
-  template <class V>
-  static void run(V& result, const V& a, const V& b) {
-    result = ((a >= b) | (a != a)) ? a : b;
-  }
-};
-struct Lesser {
-  template <class V>
-  static void run(V& result, const V& a, const V& b) {
-    result = ((a <= b) | (a != a)) ? a : b;
-  }
-};
-
-template <class T, class How>
+template <class T, Combine how>
 void run(void* result, const void* lower, const void* higher, std::size_t n) {
   auto* const r = static_cast<T*>(result);
   const auto* const a = static_cast<const T*>(lower);
@@ -46,24 +27,31 @@ void run(void* result, const void* lower, const void* higher, std::size_t n) {
 #if defined(__GNUC__)
   using Vector = typename Vectors<T>::type;
   constexpr std::size_t width = sizeof(Vector) / sizeof(T);
-  for (; i + width <= n; i += width)
-    How::run(*reinterpret_cast<Vector*>(r + i), *reinterpret_cast<const Vector*>(a + i),
-             *reinterpret_cast<const Vector*>(b + i));
+  for (; i + width <= n; i += width) {
+    const Vector x = *reinterpret_cast<const Vector*>(a + i);
+    const Vector y = *reinterpret_cast<const Vector*>(b + i);
+    auto& to = *reinterpret_cast<Vector*>(r + i);
+    if constexpr (how == Combine::sum) to = x + y;
+    else if constexpr (how == Combine::max) to = ((x >= y) | (x != x)) ? x : y;
+    else to = ((x <= y) | (x != x)) ? x : y;
+  }
 #endif
   for (; i < n; ++i) {
-    if constexpr (std::is_same_v<How, Add>) r[i] = scalar_math::add(a[i], b[i]);
-    else How::run(r[i], a[i], b[i]);
+    const T x = a[i], y = b[i];
+    if constexpr (how == Combine::sum) r[i] = scalar_math::add(x, y);
+    else if constexpr (how == Combine::max) r[i] = x >= y || x != x ? x : y;
+    else r[i] = x <= y || x != x ? x : y;
   }
 }
 
 template <class T>
 CombineLoop of_type(Combine how) {
   switch (how) {
-    case Combine::max: return run<T, Greater>;
-    case Combine::min: return run<T, Lesser>;
+    case Combine::max: return run<T, Combine::max>;
+    case Combine::min: return run<T, Combine::min>;
     default:
-      if constexpr (std::is_integral_v<T>) return run<std::make_unsigned_t<T>, Add>;
-      else return run<T, Add>;
+      if constexpr (std::is_integral_v<T>) return run<std::make_unsigned_t<T>, Combine::sum>;
+      else return run<T, Combine::sum>;
   }
 }
 
@@ -83,7 +71,8 @@ CombineLoop combine_loop(Combine how, DType dtype) {
   if (is_complex(dtype) && how != Combine::sum) return nullptr;
   switch (dtype) {
     case DType::bool_:
-      return how == Combine::min ? run<std::uint8_t, Lesser> : run<std::uint8_t, Greater>;
+      return how == Combine::min ? run<std::uint8_t, Combine::min>
+                                 : run<std::uint8_t, Combine::max>;
     case DType::i8: return of_type<std::int8_t>(how);
     case DType::u8: return of_type<std::uint8_t>(how);
     case DType::i16: return of_type<std::int16_t>(how);
@@ -95,11 +84,11 @@ CombineLoop combine_loop(Combine how, DType dtype) {
     case DType::f64: return of_type<double>(how);
     case DType::c64:
       return [](void* result, const void* lower, const void* higher, std::size_t n) {
-        run<float, Add>(result, lower, higher, 2 * n);
+        run<float, Combine::sum>(result, lower, higher, 2 * n);
       };
     case DType::c128:
       return [](void* result, const void* lower, const void* higher, std::size_t n) {
-        run<double, Add>(result, lower, higher, 2 * n);
+        run<double, Combine::sum>(result, lower, higher, 2 * n);
       };
     default: return of_type<float>(how);
   }

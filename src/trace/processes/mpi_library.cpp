@@ -101,11 +101,16 @@ const char* variable(const char* name) {
   const char* const value = std::getenv(name);
   return value && *value ? value : nullptr;
 }
+/// The user's.
+const char* chosen() {
+  const char* const path = std::getenv("VT_MPI_LIBRARY");
+  return path && *path ? path : nullptr;
+}
 bool is_of_open_mpi() { return variable("OMPI_COMM_WORLD_SIZE") != nullptr; }
 
 Vec<std::string> candidates() {
   // the user's word is final
-  if (const char* chosen = variable("VT_MPI_LIBRARY")) return {chosen};
+  if (const char* const path = chosen()) return {path};
   const Vec<std::string> open_mpi = {"libmpi.so.40", "libmpi.so.80"};
   const Vec<std::string> mpich = {"libmpich.so.12", "libmpi.so.12"};
   const Vec<std::string> any = {"libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi_abi.so", "libmpi.so"};
@@ -124,8 +129,7 @@ struct Loaded {
 };
 
 void load(Loaded& made) {
-  if (!linked_statically() && !variable("VT_MPI_LIBRARY") &&
-      ::dlsym(RTLD_DEFAULT, "MPI_Init_thread")) {
+  if (!linked_statically() && !chosen() && ::dlsym(RTLD_DEFAULT, "MPI_Init_thread")) {
     made.reason = fill_from(RTLD_DEFAULT, "the MPI library of this program", made.table);
     return;
   }
@@ -146,7 +150,7 @@ void load(Loaded& made) {
 
 int launched_processes() {
   using mpi_loading::variable;
-  if (const char* chosen = variable("VT_MPI_LIBRARY"); chosen && std::string(chosen) == "none")
+  if (const char* const path = mpi_loading::chosen(); path && std::string(path) == "none")
     return -1;
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* value = variable(name)) return std::atoi(value);

@@ -23,27 +23,26 @@ struct MpiStatus {
 using MpiCopy = int(MpiHandle, int, void*, void*, void*, int*);
 using MpiDelete = int(MpiHandle, int, void*, void*);
 
-#define VT_MPI_FUNCTIONS(X)                                                     \
-  X(Get_library_version, (char*, int*))                                         \
-  X(Error_string, (int, char*, int*))                                           \
-  X(Initialized, (int*))                                                        \
-  X(Finalized, (int*))                                                          \
-  X(Init_thread, (int*, char***, int, int*))                                    \
-  X(Finalize, ())                                                               \
-  X(Comm_dup, (MpiHandle, MpiHandle*))                                          \
-  X(Comm_rank, (MpiHandle, int*))                                               \
-  X(Comm_size, (MpiHandle, int*))                                               \
-  X(Comm_set_errhandler, (MpiHandle, MpiHandle))                                \
-  X(Comm_create_keyval, (MpiCopy*, MpiDelete*, int*, void*))                    \
-  X(Comm_set_attr, (MpiHandle, int, void*))                                     \
-  X(Allgather, (const void*, int, MpiHandle, void*, int, MpiHandle, MpiHandle)) \
-  X(Isend, (const void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))      \
-  X(Irecv, (void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))            \
-  X(Test, (MpiHandle*, int*, MpiStatus*))                                       \
-  X(Cancel, (MpiHandle*))                                                       \
-  X(Request_free, (MpiHandle*))                                                 \
-  X(Iprobe, (int, int, MpiHandle, int*, MpiStatus*))                            \
-  X(Get_count, (const MpiStatus*, MpiHandle, int*))                             \
+#define VT_MPI_FUNCTIONS(X)                                                                  \
+  X(Get_library_version, (char*, int*))                                                      \
+  X(Error_string, (int, char*, int*))                                                        \
+  X(Initialized, (int*))                                                                     \
+  X(Finalized, (int*))                                                                       \
+  X(Init_thread, (int*, char***, int, int*))                                                 \
+  X(Finalize, ())                                                                            \
+  X(Comm_idup, (MpiHandle, MpiHandle*, MpiHandle*))                                          \
+  X(Comm_rank, (MpiHandle, int*))                                                            \
+  X(Comm_size, (MpiHandle, int*))                                                            \
+  X(Comm_set_errhandler, (MpiHandle, MpiHandle))                                             \
+  X(Comm_create_keyval, (MpiCopy*, MpiDelete*, int*, void*))                                 \
+  X(Comm_set_attr, (MpiHandle, int, void*))                                                  \
+  X(Iallgather, (const void*, int, MpiHandle, void*, int, MpiHandle, MpiHandle, MpiHandle*)) \
+  X(Isend, (const void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))                   \
+  X(Irecv, (void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))                         \
+  X(Test, (MpiHandle*, int*, MpiStatus*))                                                    \
+  X(Cancel, (MpiHandle*))                                                                    \
+  X(Request_free, (MpiHandle*))                                                              \
+  X(Iprobe, (int, int, MpiHandle, int*, MpiStatus*))                                         \
   X(Recv, (void*, int, MpiHandle, int, int, MpiHandle, MpiStatus*))
 
 /// One pointer per function of the library in use, and its constants.

@@ -19,6 +19,7 @@
 #include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
 
+#include "../base/environment.hpp"
 #include "mpi_library.hpp"
 
 namespace vt::detail {
@@ -72,10 +73,15 @@ class MpiTransport final : public Transport {
       mpi_.Comm_set_errhandler(mpi_.world, mpi_.errors_return);
       if (mpi_.family == MpiLibrary::Family::mpich) ignore_failure_signal();
     }
-    for (MpiHandle* const made : {&data_, &notices_}) {
-      check(mpi_.Comm_dup(mpi_.world, made), "MPI_Comm_dup");
-      check(mpi_.Comm_set_errhandler(*made, mpi_.errors_return), "MPI_Comm_set_errhandler");
+    // never destroyed: MPI writes there also after an error
+    auto& made = *new Begun;
+    for (MpiHandle* const communicator : {&made.data, &made.notices}) {
+      check(mpi_.Comm_idup(mpi_.world, communicator, &made.request), "MPI_Comm_idup");
+      wait(made.request);
+      check(mpi_.Comm_set_errhandler(*communicator, mpi_.errors_return), "MPI_Comm_set_errhandler");
     }
+    data_ = made.data;
+    notices_ = made.notices;
     check(mpi_.Comm_rank(data_, &rank_), "MPI_Comm_rank");
     check(mpi_.Comm_size(data_, &size_), "MPI_Comm_size");
     if (const int launched = launched_processes(); is_own_ && size_ == 1 && launched > 1)
@@ -84,12 +90,14 @@ class MpiTransport final : public Transport {
                             "the library of the launcher. Set VT_MPI_LIBRARY to the path of that "
                             "one",
                             launched, mpi_.name));
-    places_.resize(static_cast<std::size_t>(size_));
-    const Place own = {host_number(), ::getpid()};
-    check(
-        mpi_.Allgather(&own, sizeof own, mpi_.byte, places_.begin(), sizeof own, mpi_.byte, data_),
-        "MPI_Allgather");
-    for (const Place& place : places_) ranks_of_host_ += place.host == own.host;
+    made.places.resize(static_cast<std::size_t>(size_));
+    made.own = {host_number(), ::getpid()};
+    check(mpi_.Iallgather(&made.own, sizeof made.own, mpi_.byte, made.places.begin(),
+                          sizeof made.own, mpi_.byte, data_, &made.request),
+          "MPI_Iallgather");
+    wait(made.request);
+    places_ = made.places;
+    for (const Place& place : places_) ranks_of_host_ += place.host == made.own.host;
     has_left_.resize(static_cast<std::size_t>(size_));
     std::fill(has_left_.begin(), has_left_.end(), 0);
     if (!is_own_) {
@@ -207,7 +215,8 @@ class MpiTransport final : public Transport {
     notice.seconds = m.seconds;
     notice.text.assign(m.text, static_cast<std::size_t>(m.length));
     if (notice.kind == Notice::Kind::left) has_left_[static_cast<std::size_t>(notice.rank)] = 1;
-    else if (notice.kind != Notice::Kind::waits) has_failed_ = true;
+    else if (notice.kind == Notice::Kind::failed || notice.kind == Notice::Kind::over)
+      has_failed_ = true;
     return true;
   }
 
@@ -245,6 +254,12 @@ class MpiTransport final : public Transport {
   struct Place {
     std::uint64_t host;
     std::int64_t process;
+  };
+  /// What operations that begin with the constructor write.
+  struct Begun {
+    MpiHandle data = 0, notices = 0, request = 0;
+    Place own = {};
+    Vec<Place> places;
   };
   struct Told {
     std::unique_ptr<Message> message;
@@ -301,6 +316,23 @@ class MpiTransport final : public Transport {
     return 0;
   }
 
+  /// For all ranks, at their first use.
+  void wait(MpiHandle& request) const {
+    const auto most = static_cast<double>(deadline_from_environment());
+    const double begin = now();
+    for (int done = 0;;) {
+      check(mpi_.Test(&request, &done, mpi_.no_status), "MPI_Test");
+      if (done) return;
+      const double waited = now() - begin;
+      if (waited > most)
+        throw Error(ErrorKind::backend,
+                    formatted("not all processes came to their first use of several processes "
+                              "within {} s (VT_DEADLINE)",
+                              most));
+      const timespec nap = {0, 50'000};
+      if (waited > 20e-3) ::nanosleep(&nap, nullptr);
+    }
+  }
   static unsigned char& is_receive(Transfer& t) { return t.handle[sizeof(MpiHandle)]; }
   static MpiHandle& request_of(Transfer& t) {
     return *std::launder(reinterpret_cast<MpiHandle*>(t.handle));

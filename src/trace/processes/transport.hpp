@@ -11,7 +11,7 @@ namespace vt::detail {
 /// What a rank tells all others beside the data: that it has failed or ended, where it waits, or
 /// that it gave up waiting, and why: then all others give up for the same reason.
 struct Notice {
-  enum class Kind : unsigned char { failed, left, waits, over };
+  enum class Kind : unsigned char { failed, left, waits, over, threw };
   Kind kind = Kind::failed;
   int rank = 0;
   /// `waits`: the collective's number in its group of ranks, the group, what it is (equal on all
@@ -19,7 +19,8 @@ struct Notice {
   std::int64_t number = 0;
   std::uint64_t group = 0, what = 0;
   double seconds = 0;
-  std::string text;  ///< `failed`: the message; `waits`: the collective and its line; `over`: why
+  std::string
+      text;  ///< `failed`, `threw`: the message; `waits`: the collective and its line; `over`: why
 };
 
 /// One transfer that has begun. Its memory is the owner's until it is done or dropped; it stays

@@ -21,6 +21,7 @@
 #include "../base/environment.hpp"
 #include "../base/hash_map.hpp"
 #include "../base/locks.hpp"
+#include "../base/shared_library.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
 #include "loopback.hpp"
@@ -79,6 +80,7 @@ struct Other {
   double gone_at = 0;  ///< when its process was first seen to be gone
   Notice waits;        ///< the last one
   bool has_waited = false;
+  std::string threw;  ///< the last error of a run with collectives there
 };
 
 /// A line as messages name it in passing: " (a.cpp:12)".
@@ -99,6 +101,7 @@ struct World::State final : Patience {
     crowded = processors > 0 && transport->ranks_of_host() > processors;
     if (crowded) polls_between = 1;
     deadline.store(static_cast<double>(deadline_from_environment()));
+    const std::lock_guard first_lock(mutex);  // forks are counted from here on at the latest
     forks = forks_behind();
   }
 
@@ -138,6 +141,9 @@ struct World::State final : Patience {
     while (busy.exchange(true, std::memory_order_acquire)) ::sched_yield();
   }
   void leave() { busy.store(false, std::memory_order_release); }
+
+  /// A child of fork has the memory of a rank, but is none.
+  bool is_in_child() const { return size > 1 && forks != forks_behind(); }
 
   worlds::Group& group_of(const RankGroup& g) {
     const auto is_it = [&](const worlds::Group& known) {
@@ -200,6 +206,7 @@ struct World::State final : Patience {
         case Notice::Kind::failed:
           give_up(formatted("rank {} failed: {}", notice.rank, notice.text));
         case Notice::Kind::over: give_up(notice.text);
+        case Notice::Kind::threw: from.threw = std::move(notice.text); break;
         case Notice::Kind::left:
           from.has_left = true;
           from.left_at = worlds::now();
@@ -242,7 +249,10 @@ struct World::State final : Patience {
   }
   [[gnu::noinline]] void wait_on(double time, std::span<const Transfer> waiting) {
     next_hear = time + worlds::hear_every;
-    if (has_failed.load(std::memory_order_acquire)) fail_for_another();
+    if (has_failed.load(std::memory_order_acquire)) {
+      tell_failure_of_another();
+      throw Error(ErrorKind::backend, dead_message);
+    }
     hear_all();
     if (time < next_judge) return;
     next_judge = time + worlds::judge_every;
@@ -257,15 +267,15 @@ struct World::State final : Patience {
     if (waited > most) give_up_all(missing(waiting, most));
   }
 
-  /// Another thread called fail_all.
-  void fail_for_another() {
+  /// Another thread called fail_all meanwhile.
+  void tell_failure_of_another() {
+    if (dead.load()) return;
     std::string message;
     {
       const std::lock_guard hold(mutex);
       message = failure;
     }
     tell_failure(message);
-    throw Error(ErrorKind::backend, dead_message);
   }
   void tell_failure(const std::string& message) {
     Notice notice;
@@ -344,12 +354,14 @@ struct World::State final : Patience {
     Call(State& state, const CollectiveSite& site)
         : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
       state.site = &site;
-      if (state.dead.load(std::memory_order_relaxed) || state.forks != forks_behind())
-        state.refuse();
+      if (state.dead.load(std::memory_order_relaxed) || state.is_in_child()) state.refuse();
     }
     struct Hold {
       explicit Hold(State& s) : state(s) { state.enter(); }
-      ~Hold() { state.leave(); }
+      ~Hold() {
+        if (state.has_failed.load(std::memory_order_relaxed)) state.tell_failure_of_another();
+        state.leave();
+      }
       State& state;
     };
     Hold hold_;
@@ -372,7 +384,10 @@ struct World::State final : Patience {
     const bool is_of_mpi = transport != nullptr;
     if (!transport) transport = std::move(loopback_transports(1)[0]);
     of_process = new World(std::move(transport));
-    if (is_of_mpi) std::atexit(end_process);
+    if (is_of_mpi) {
+      stay_loaded();  // for what is called at the end
+      std::atexit(end_process);
+    }
     if (has_others) terminate_before = std::set_terminate(terminate_process);
     return *of_process;
   }
@@ -384,6 +399,7 @@ struct World::State final : Patience {
   }
   static void end_process() {
     State& s = *of_process->state_;
+    if (s.is_in_child()) return;
     if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
     const bool has_failed = s.dead.load();
     if (!has_failed) s.end_with("vt: this process is ending");
@@ -404,7 +420,7 @@ struct World::State final : Patience {
     of_process->fail_all(message);
     State& s = *of_process->state_;
     constexpr double patience = 2;  // seconds
-    if (!s.busy.exchange(true)) {
+    if (!s.is_in_child() && !s.busy.exchange(true)) {
       s.tell_that_it_leaves();
       s.transport->finish(true, patience);
     }
@@ -429,11 +445,17 @@ struct World::State final : Patience {
       give_up_all("ranks differ: " + own + ", " + others_text);
     }
   }
+  /// What is known of why a rank does not come.
+  std::string threw_text(int r) {
+    return others.empty() || other(r).threw.empty()
+               ? ""
+               : formatted("; it had thrown: {}", other(r).threw);
+  }
   void look_for_end(int r, double time) {
     worlds::Other* const known = others.empty() ? nullptr : &other(r);
     if (known && known->has_left) {
       if (time - std::max(known->left_at, since) > worlds::left_patience)
-        give_up_all(formatted("rank {} has ended", r));
+        give_up_all(formatted("rank {} has ended{}", r, threw_text(r)));
       return;
     }
     if (!transport->is_gone(r)) return;
@@ -462,6 +484,7 @@ struct World::State final : Patience {
       constexpr int named = 8;
       if (++count > named) return;
       ranks += formatted("{}{}", count == 1 ? "" : ", ", r);
+      places += threw_text(r);
       if (others.empty() || !other(r).has_waited) return;
       const Notice& last = other(r).waits;
       if (last.group == group_hash && last.what == what) return;
@@ -577,7 +600,7 @@ void World::finish_all() noexcept {
 }
 
 void World::compare(
-    const std::string& text,
+    const std::string& text, FunctionRef<std::string()> shown,
     FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
     const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
@@ -600,13 +623,14 @@ void World::compare(
       std::uint64_t hash, bytes;
     };
     Vec<Text> texts(static_cast<std::size_t>(all.size));
-    const Text given = {hash, text.size()};
+    const std::string own_text = shown();
+    const Text given = {hash, own_text.size()};
     exchanges::all_gather(channel, all, &given, texts.begin(), sizeof given);
     for (other = 1; texts[other].hash == texts[0].hash;) ++other;
     const auto text_of = [&](std::size_t r) {
       std::string got(texts[r].bytes, '\0');
       const auto root = static_cast<int>(r);
-      if (root == all.own) got = text;
+      if (root == all.own) got = own_text;
       exchanges::broadcast(channel, all, root, got.data(), got.size());
       return got;
     };
@@ -623,9 +647,22 @@ void World::barrier(const CollectiveSite& site) {
   if (all.size > 1) call.run([&](Channel& channel) { exchanges::barrier(channel, all); });
 }
 
+void World::tell_error(const std::string& message) noexcept {
+  State& s = *state_;
+  if (size() == 1 || s.dead.load(std::memory_order_acquire)) return;
+  Notice notice;
+  notice.kind = Notice::Kind::threw;
+  notice.rank = s.rank;
+  notice.text = message;
+  if (s.busy.exchange(true, std::memory_order_acquire))
+    return;  // another thread is at a collective
+  s.transport->tell_all(notice);
+  s.leave();
+}
+
 void World::fail_all(const std::string& message) noexcept {
   State& s = *state_;
-  if (s.dead.load(std::memory_order_acquire)) return;
+  if (s.dead.load(std::memory_order_acquire) || s.is_in_child()) return;
   if (s.busy.exchange(true, std::memory_order_acquire)) {
     // Another thread is at a collective: it tells them, and ends.
     const std::lock_guard hold(s.mutex);

@@ -72,16 +72,19 @@ class World {
   void finish(const void* got, const CollectiveSite&);
   /// Waits for all that were begun, or drops them: after an error of this rank.
   void finish_all() noexcept;
-  /// Compares a text between all ranks, by its hash at first; once for each text. Throws: Error
-  /// (transform) on all ranks, made by `differs` of the first rank's text and that of the first one
-  /// with another.
+  /// Compares a text between all ranks, by its hash; once for each text. Throws: Error (transform)
+  /// on all ranks, made by `differs` of what is `shown` by the first rank and by the first one
+  /// whose text is another.
   void compare(
-      const std::string& text,
+      const std::string& text, FunctionRef<std::string()> shown,
       FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
       const CollectiveSite&);
   /// Waits for all ranks.
   void barrier(const CollectiveSite&);
 
+  /// Tells the others of an error that this rank may yet come to terms with: they name it if it
+  /// then does not come to a collective.
+  void tell_error(const std::string& message) noexcept;
   /// Tells the others that this rank cannot go on, so that none waits for it.
   void fail_all(const std::string& message) noexcept;
   /// How long a rank may wait for another one. Starts as VT_DEADLINE, in seconds, or 300.

@@ -123,20 +123,22 @@ class TogetherScope {
 /// What to say of two Graphs that should be the same: their first lines that differ.
 std::string difference(const std::string& first, int rank, const std::string& own) {
   const auto line_from = [](const std::string& s, std::size_t& at) {
-    const std::size_t end = std::min(s.find('\n', at), s.size());
-    std::string line = s.substr(std::min(at, s.size()), end - std::min(at, s.size()));
+    const std::size_t begin = std::min(at, s.size()), end = std::min(s.find('\n', begin), s.size());
     at = end + 1;
-    return line;
+    return s.substr(begin, end - begin);
+  };
+  const auto without_place = [](const std::string& line) {
+    return line.substr(0, line.find("  #"));
   };
   std::size_t a = 0, b = 0;
   for (;;) {
     const bool ends = a >= first.size() || b >= own.size();
     const std::string x = line_from(first, a), y = line_from(own, b);
-    if (x == y && !ends) continue;
-    return formatted(
-        "processes record different functions. The first line that differs is\n"
-        "  on rank 0: {}\n  on rank {}: {}",
-        x, rank, y);
+    if (without_place(x) != without_place(y) || ends)
+      return formatted(
+          "vt::shard_map: processes record different functions. The first line that differs is\n"
+          "  on rank 0: {}\n  on rank {}: {}\n  ",
+          x, rank, y);
   }
 }
 
@@ -144,15 +146,12 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
              const Vec<Differs>& outputs) {
   World& world = World::current();
   if (world.size() == 1) return;
-  std::string text = to_text(graph) + "\nspecs";
-  for (Differs d : inputs) text += " " + std::to_string(d);
-  text += " ->";
-  for (Differs d : outputs) text += " " + std::to_string(d);
+  std::string specs = "\nspecs";
+  for (Differs d : inputs) specs += " " + std::to_string(d);
+  specs += " ->";
+  for (Differs d : outputs) specs += " " + std::to_string(d);
   const auto name = [] { return std::string("vt::shard_map"); };
-  world.compare(text,
-                [&](const std::string& first, int rank, const std::string& own) {
-                  return "vt::shard_map: " + difference(first, rank, own);
-                },
+  world.compare(to_text(graph) + specs, [&] { return to_text(graph, true) + specs; }, difference,
                 {name, call.where});
 }
 

@@ -171,7 +171,7 @@ inline void reductions() {
 }
 /// Beyond what goes as a whole, in pieces that end within an element of no group.
 inline void large_reductions() {
-  constexpr std::size_t bytes = (std::size_t{1} << 19) + 1000;
+  constexpr std::size_t bytes = (std::size_t{1} << 18) + 1000;
   for (const DType dtype : {vt::f32, vt::bf16, vt::c128, vt::u8})
     reduce_case(whole(), Combine::sum, dtype, bytes / size_of(dtype), dtype == vt::bf16, false);
   for (const RankGroup& group : groups())
@@ -233,8 +233,7 @@ inline void gathers() {
 inline void transpositions() {
   World& world = World::current();
   for (const RankGroup& group : groups())
-    for (const std::size_t bytes :
-         std::initializer_list<std::size_t>{0, 1, 7, 1'009, longest(group)})
+    for (const std::size_t bytes : {0, 1, 7, 1'009, 12'007})
       for (const bool in_place : {false, true}) {
         const auto n = static_cast<std::size_t>(group.size);
         const Bytes given = elements_of(world.rank(), vt::u8, bytes * n);

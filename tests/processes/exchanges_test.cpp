@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "processes/collective_cases.hpp"
+#include "processes/exchange_cases.hpp"
 #include "src/trace/processes/exchanges.hpp"
 #include "src/trace/processes/loopback.hpp"
 
@@ -48,7 +48,7 @@ TEST(ThreadExchanges, GoInPieces) {
       EXPECT_EQ(wrong, 0u) << what << " at rank " << rank;
     };
     std::iota(x.begin(), x.end(), rank);
-    exchanges::all_reduce(channel, group, Combine::sum, vt::i32, x.data(), got.data(), n);
+    exchanges::all_reduce(channel, group, RankReduction::sum, vt::i32, x.data(), got.data(), n);
     expect(got, "a sum", [](int i, int) { return 3 * i + 3; });
     exchanges::all_gather(channel, group, x.data(), all.data(), 4 * n);
     expect(all, "what is gathered", [](int i, int part) { return i + part; });

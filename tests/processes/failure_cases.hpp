@@ -12,14 +12,14 @@
 
 #include <vt/vt.hpp>
 
-#include "processes/collective_cases.hpp"
+#include "processes/exchange_cases.hpp"
 #include "src/trace/processes/world.hpp"
 
 namespace failure_cases {
 
 using collective_cases::at_site;
 using collective_cases::whole;
-using vt::detail::Combine;
+using vt::detail::RankReduction;
 using vt::detail::World;
 
 /// What was not as it should be, on ranks of this process.
@@ -52,7 +52,8 @@ inline void psum(std::int64_t n = 3, vt::CallSite where = {"solver/model.cpp", 1
   at_site(
       "vt::psum over \"data\" of f64[" + std::to_string(n) + "]",
       [&](const auto& site) {
-        World::current().all_reduce(whole(), Combine::sum, vt::f64, x.data(), x.data(), n, site);
+        World::current().all_reduce(whole(), RankReduction::sum, vt::f64, x.data(), x.data(), n,
+                                    site);
       },
       where);
   if (x[0] != World::current().size()) throw std::logic_error("a wrong sum");
@@ -105,7 +106,7 @@ inline void a_rank_outside_throws() {
     for (double x = 1;;)
       at_site(psum_text,
               [&](const auto& site) {
-                World::current().all_reduce(pair, Combine::max, vt::f64, &x, &x, 1, site);
+                World::current().all_reduce(pair, RankReduction::max, vt::f64, &x, &x, 1, site);
               },
               {"solver/model.cpp", 12});
   };
@@ -141,7 +142,7 @@ inline void a_rank_is_elsewhere() {
     const vt::detail::RankGroup pair = {last() - 1, 1, 2, 1};
     at_site(elsewhere,
             [&](const auto& site) {
-              World::current().all_reduce(pair, Combine::sum, vt::f64, &x, &x, 1, site);
+              World::current().all_reduce(pair, RankReduction::sum, vt::f64, &x, &x, 1, site);
             },
             {"solver/model.cpp", 14});
   };
@@ -221,8 +222,8 @@ inline void a_rank_throws_amid_large_arrays() {
   const auto reduce = [&] {
     at_site("vt::psum over \"data\" of f32[1048576]",
             [&](const auto& site) {
-              World::current().all_reduce(group, Combine::max, vt::f32, x.data(), x.data(), 1 << 20,
-                                          site);
+              World::current().all_reduce(group, RankReduction::max, vt::f32, x.data(), x.data(),
+                                          1 << 20, site);
             },
             {"solver/model.cpp", 12});
   };

@@ -12,8 +12,6 @@ namespace vt::detail {
 
 namespace selection {
 
-using vt::Combine;  // not that of all_reduce
-
 /// What is selected along one axis of x.
 struct Part {
   enum class Kind : std::uint8_t { number, range, tensor, window } kind = Kind::range;

@@ -46,13 +46,13 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
   }
   const auto text = [&] { return collective_runs::text_of(e, graph); };
   const CollectiveSite site{text, e.where};
-  const auto reduce = [&](Combine how) {
+  const auto reduce = [&](RankReduction how) {
     world.all_reduce(group, how, in.dtype, given, got, in.elements(), site);
   };
   switch (e.op) {
-    case Op::psum: return reduce(Combine::sum);
-    case Op::pmax: return reduce(Combine::max);
-    case Op::pmin: return reduce(Combine::min);
+    case Op::psum: return reduce(RankReduction::sum);
+    case Op::pmax: return reduce(RankReduction::max);
+    case Op::pmin: return reduce(RankReduction::min);
     case Op::all_gather: return world.all_gather(group, given, got, bytes, site);
     case Op::all_to_all:
       return world.all_to_all(group, given, got, bytes / static_cast<std::size_t>(axis.size), site);

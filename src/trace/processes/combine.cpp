@@ -18,7 +18,7 @@ struct Vectors {
 };
 
 // NaN wins, and of two equal numbers the first.
-template <class T, Combine how>
+template <class T, RankReduction how>
 void run(void* result, const void* lower, const void* higher, std::size_t n) {
   auto* const r = static_cast<T*>(result);
   const auto* const a = static_cast<const T*>(lower);
@@ -31,27 +31,27 @@ void run(void* result, const void* lower, const void* higher, std::size_t n) {
     const Vector x = *reinterpret_cast<const Vector*>(a + i);
     const Vector y = *reinterpret_cast<const Vector*>(b + i);
     auto& to = *reinterpret_cast<Vector*>(r + i);
-    if constexpr (how == Combine::sum) to = x + y;
-    else if constexpr (how == Combine::max) to = ((x >= y) | (x != x)) ? x : y;
+    if constexpr (how == RankReduction::sum) to = x + y;
+    else if constexpr (how == RankReduction::max) to = ((x >= y) | (x != x)) ? x : y;
     else to = ((x <= y) | (x != x)) ? x : y;
   }
 #endif
   for (; i < n; ++i) {
     const T x = a[i], y = b[i];
-    if constexpr (how == Combine::sum) r[i] = scalar_math::add(x, y);
-    else if constexpr (how == Combine::max) r[i] = x >= y || x != x ? x : y;
+    if constexpr (how == RankReduction::sum) r[i] = scalar_math::add(x, y);
+    else if constexpr (how == RankReduction::max) r[i] = x >= y || x != x ? x : y;
     else r[i] = x <= y || x != x ? x : y;
   }
 }
 
 template <class T>
-CombineLoop of_type(Combine how) {
+CombineLoop of_type(RankReduction how) {
   switch (how) {
-    case Combine::max: return run<T, Combine::max>;
-    case Combine::min: return run<T, Combine::min>;
+    case RankReduction::max: return run<T, RankReduction::max>;
+    case RankReduction::min: return run<T, RankReduction::min>;
     default:
-      if constexpr (std::is_integral_v<T>) return run<std::make_unsigned_t<T>, Combine::sum>;
-      else return run<T, Combine::sum>;
+      if constexpr (std::is_integral_v<T>) return run<std::make_unsigned_t<T>, RankReduction::sum>;
+      else return run<T, RankReduction::sum>;
   }
 }
 
@@ -66,13 +66,13 @@ DType combined_dtype(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
 }
 
-CombineLoop combine_loop(Combine how, DType dtype) {
+CombineLoop combine_loop(RankReduction how, DType dtype) {
   using namespace combine_loops;
-  if (is_complex(dtype) && how != Combine::sum) return nullptr;
+  if (is_complex(dtype) && how != RankReduction::sum) return nullptr;
   switch (dtype) {
     case DType::bool_:
-      return how == Combine::min ? run<std::uint8_t, Combine::min>
-                                 : run<std::uint8_t, Combine::max>;
+      return how == RankReduction::min ? run<std::uint8_t, RankReduction::min>
+                                       : run<std::uint8_t, RankReduction::max>;
     case DType::i8: return of_type<std::int8_t>(how);
     case DType::u8: return of_type<std::uint8_t>(how);
     case DType::i16: return of_type<std::int16_t>(how);
@@ -84,11 +84,11 @@ CombineLoop combine_loop(Combine how, DType dtype) {
     case DType::f64: return of_type<double>(how);
     case DType::c64:
       return [](void* result, const void* lower, const void* higher, std::size_t n) {
-        run<float, Combine::sum>(result, lower, higher, 2 * n);
+        run<float, RankReduction::sum>(result, lower, higher, 2 * n);
       };
     case DType::c128:
       return [](void* result, const void* lower, const void* higher, std::size_t n) {
-        run<double, Combine::sum>(result, lower, higher, 2 * n);
+        run<double, RankReduction::sum>(result, lower, higher, 2 * n);
       };
     default: return of_type<float>(how);
   }

@@ -17,7 +17,7 @@ using CombineLoop = void (*)(void* result, const void* lower, const void* higher
 DType combined_dtype(DType);
 /// Of combined_dtype(dtype). bool: a sum is true where one of the operands is.
 /// Null: complex numbers have neither max nor min.
-CombineLoop combine_loop(Combine, DType);
+CombineLoop combine_loop(RankReduction, DType);
 
 /// Between a 16-bit float dtype and f32; rounds once.
 void widen_halves(DType, const void* halves, float* wide, std::size_t n);

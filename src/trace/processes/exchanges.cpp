@@ -258,7 +258,7 @@ void gather_doubling(Channel& channel, const RankGroup& group, const void* given
 
 }  // namespace steps
 
-void all_reduce(Channel& channel, const RankGroup& group, Combine how, DType dtype,
+void all_reduce(Channel& channel, const RankGroup& group, RankReduction how, DType dtype,
                 const void* given, void* got, std::size_t elements) {
   using namespace steps;
   if (elements == 0) return;

@@ -66,7 +66,7 @@ struct Channel {
 /// of a group of at least two.
 namespace exchanges {
 
-void all_reduce(Channel&, const RankGroup&, Combine, DType, const void* given, void* got,
+void all_reduce(Channel&, const RankGroup&, RankReduction, DType, const void* given, void* got,
                 std::size_t elements);
 void all_gather(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void all_to_all(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);

@@ -519,13 +519,13 @@ int World::ranks_of_host() const { return state_->transport->ranks_of_host(); }
 void World::set_deadline(double seconds) { state_->deadline.store(seconds); }
 double World::deadline() const { return state_->deadline.load(); }
 
-void World::all_reduce(const RankGroup& group, Combine how, DType dtype, const void* given,
+void World::all_reduce(const RankGroup& group, RankReduction how, DType dtype, const void* given,
                        void* got, std::int64_t elements, const CollectiveSite& site) {
   const auto n = static_cast<std::size_t>(elements);
   const std::uint64_t size =
       (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
   State::Call call(*state_, worlds::Kind::all_reduce, group, size, site);
-  if (how != Combine::sum && is_complex(dtype))
+  if (how != RankReduction::sum && is_complex(dtype))
     fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min", site.where);
   if (group.size > 1)
     call.run([&](Channel& channel) {
@@ -614,7 +614,7 @@ void World::compare(
     // The greatest hash is that of all ranks, and so is the least one.
     const std::uint64_t own[2] = {hash, ~hash};
     std::uint64_t greatest[2];
-    exchanges::all_reduce(channel, all, Combine::max, DType::u64, own, greatest, 2);
+    exchanges::all_reduce(channel, all, RankReduction::max, DType::u64, own, greatest, 2);
     if (greatest[0] == ~greatest[1]) {
       state_->compared.emplace(hash, true);
       return;

@@ -22,7 +22,7 @@ struct RankGroup {
 };
 
 /// How all_reduce combines elements. NaN wins over numbers in max and min.
-enum class Combine : std::uint8_t { sum, max, min };
+enum class RankReduction : std::uint8_t { sum, max, min };
 
 /// A collective as messages name it: "vt::psum over \"data\" of f64[3]", and the user's line.
 struct CollectiveSite {
@@ -54,7 +54,7 @@ class World {
   // not used any more then: each further call throws the same.
 
   /// 16-bit floats are summed in f32 and rounded once; integers wrap.
-  void all_reduce(const RankGroup&, Combine, DType, const void* given, void* got,
+  void all_reduce(const RankGroup&, RankReduction, DType, const void* given, void* got,
                   std::int64_t elements, const CollectiveSite&);
   /// got: the `bytes` of each member, in their order.
   void all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,

@@ -151,8 +151,12 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
   specs += " ->";
   for (Differs d : outputs) specs += " " + std::to_string(d);
   const auto name = [] { return std::string("vt::shard_map"); };
-  world.compare(to_text(graph) + specs, [&] { return to_text(graph, true) + specs; }, difference,
-                {name, call.where});
+  world.compare(
+      to_text(graph) + specs, [&] { return to_text(graph, true) + specs; },
+      [](const std::string& first, int rank, const std::string& own) {
+        return difference(first, rank, own);
+      },
+      {name, call.where});
 }
 
 }  // namespace shard_map_entry

@@ -18,8 +18,8 @@
 namespace collective_cases {
 
 using vt::DType;
-using vt::detail::Combine;
 using vt::detail::RankGroup;
+using vt::detail::RankReduction;
 using vt::detail::World;
 using Bytes = std::vector<unsigned char>;
 
@@ -82,21 +82,22 @@ inline Bytes elements_of(int rank, DType dtype, std::size_t n, bool with_nans = 
 }
 
 template <class T>
-void combine_plainly(Combine how, T* sum, const T* next, std::size_t n) {
+void combine_plainly(RankReduction how, T* sum, const T* next, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    if (how == Combine::sum) {
+    if (how == RankReduction::sum) {
       if constexpr (std::is_integral_v<T>)
         sum[i] = static_cast<T>(static_cast<std::uint64_t>(sum[i]) +
                                 static_cast<std::uint64_t>(next[i]));
       else sum[i] += next[i];
-    } else if (next[i] != next[i] || (how == Combine::max ? next[i] > sum[i] : next[i] < sum[i])) {
+    } else if (next[i] != next[i] ||
+               (how == RankReduction::max ? next[i] > sum[i] : next[i] < sum[i])) {
       sum[i] = next[i];
     }
   }
 }
 
 /// What all_reduce must give: computed in i64, u64 or f64 and converted once.
-inline Bytes reduced_plainly(const RankGroup& group, Combine how, DType dtype, std::size_t n,
+inline Bytes reduced_plainly(const RankGroup& group, RankReduction how, DType dtype, std::size_t n,
                              bool with_nans) {
   const DType part = real_dtype(dtype), wide = vt::detail::wide_of(part);
   const std::size_t parts = is_complex(dtype) ? 2 * n : n;
@@ -143,7 +144,7 @@ inline std::string named(const RankGroup& g) {
          std::to_string(g.stride);
 }
 
-inline void reduce_case(const RankGroup& group, Combine how, DType dtype, std::size_t n,
+inline void reduce_case(const RankGroup& group, RankReduction how, DType dtype, std::size_t n,
                         bool in_place, bool with_nans) {
   World& world = World::current();
   const Bytes given = elements_of(world.rank(), dtype, n, with_nans);
@@ -161,22 +162,23 @@ inline void reduce_case(const RankGroup& group, Combine how, DType dtype, std::s
 inline void reductions() {
   for (const RankGroup& group : groups())
     for (int d = 0; d < vt::dtype_count; ++d)
-      for (const Combine how : {Combine::sum, Combine::max, Combine::min})
+      for (const RankReduction how : {RankReduction::sum, RankReduction::max, RankReduction::min})
         for (const std::size_t n : {0, 1, 3, 257}) {
           const auto dtype = static_cast<DType>(d);
-          if (how != Combine::sum && is_complex(dtype)) continue;
-          if (how == Combine::sum && is_bool(dtype)) continue;
-          reduce_case(group, how, dtype, n, n == 3, how != Combine::sum || n == 257);
+          if (how != RankReduction::sum && is_complex(dtype)) continue;
+          if (how == RankReduction::sum && is_bool(dtype)) continue;
+          reduce_case(group, how, dtype, n, n == 3, how != RankReduction::sum || n == 257);
         }
 }
 /// Beyond what goes as a whole, in pieces that end within an element of no group.
 inline void large_reductions() {
   constexpr std::size_t bytes = (std::size_t{1} << 18) + 1000;
   for (const DType dtype : {vt::f32, vt::bf16, vt::c128, vt::u8})
-    reduce_case(whole(), Combine::sum, dtype, bytes / size_of(dtype), dtype == vt::bf16, false);
+    reduce_case(whole(), RankReduction::sum, dtype, bytes / size_of(dtype), dtype == vt::bf16,
+                false);
   for (const RankGroup& group : groups())
-    reduce_case(group, Combine::max, vt::f32, 20'011, group.stride == 1, true);
-  reduce_case(whole(), Combine::sum, vt::f64, 16'385, true, false);
+    reduce_case(group, RankReduction::max, vt::f32, 20'011, group.stride == 1, true);
+  reduce_case(whole(), RankReduction::sum, vt::f64, 16'385, true, false);
 }
 
 /// Sums that are rounded come out with the same bits on all ranks, near the exact ones.
@@ -194,7 +196,7 @@ inline void rounded_sums() {
         if (r == world.rank()) given[i] = i % 97 == 0 && r % 2 == 1 ? -std::nanf("") : x;
       }
     at_site("vt::psum", [&](const auto& site) {
-      world.all_reduce(group, Combine::sum, vt::f32, given.data(), got.data(),
+      world.all_reduce(group, RankReduction::sum, vt::f32, given.data(), got.data(),
                        static_cast<std::int64_t>(n), site);
     });
     std::vector<float> all(n * static_cast<std::size_t>(group.size));
@@ -298,7 +300,7 @@ inline void comparisons() {
     at_site("comparing programs", [&](const auto& site) {
       try {
         world.compare(
-            text,
+            text, [&] { return text; },
             [](const std::string& first, int rank, const std::string& own) {
               return "first " + first.substr(0, 8) + " but rank " + std::to_string(rank) + " " +
                      own.substr(0, 8) + std::to_string(own.size());

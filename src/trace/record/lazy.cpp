@@ -190,13 +190,15 @@ Tensor look_through(const Tensor& t, CallSite where, const char* function) {
   auto scope = [&]() -> ScopeState& { return state.scopes[static_cast<std::size_t>(level) - 1]; };
   const auto asks = [&] { return function ? formatted("{}: ", function) : std::string(); };
   const auto refuse = [&] {
-    const bool lanes = scope().kind == ScopeKind::vmap;
+    const char* const whom = !scope().mesh.empty()             ? "processes"
+                             : scope().kind == ScopeKind::vmap ? "lanes"
+                                                               : "later values";
     fail(
         ErrorKind::tracer,
         formatted("{}the value of a tracer {} is not known under {}: the function runs once, for "
                   "all {}. Use vt::cond or vt::where for `if`, vt::while_loop or vt::fori_loop for "
                   "loops, & and | for && and ||, vt::debug_print or vt::callback to look",
-                  asks(), aval_of(t).str(), scope().transform, lanes ? "lanes" : "later values"),
+                  asks(), aval_of(t).str(), scope().transform, whom),
         where.file ? where : scope().where);
   };
   if (scope().kind == ScopeKind::batch) return scope().looks->values({&t, 1}, where)[0];

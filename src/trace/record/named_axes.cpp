@@ -96,8 +96,8 @@ std::string mesh_key() {
 
 OuterAxes::OuterAxes()
     : before_(std::exchange(thread_state().outermost_axis, std::numeric_limits<int>::max())),
-      before_lanes_(std::exchange(thread_state().outermost_lanes, std::numeric_limits<int>::max())) {
-}
+      before_lanes_(
+          std::exchange(thread_state().outermost_lanes, std::numeric_limits<int>::max())) {}
 OuterAxes::~OuterAxes() {
   ThreadState& state = thread_state();
   state.outermost_axis = std::min(state.outermost_axis, before_);

@@ -283,7 +283,8 @@ bool FunctionCache::State::is_settled(Recorded& r, const named_functions::Entry&
   close_values(r);  // those made inside are others in each recording
   if (lanes_of_one)
     refuse(ErrorKind::transform,
-           "calls itself, so that the lanes of a named axis cannot meet in it", where);
+           "calls itself, so that neither lanes nor processes of a named axis can meet in it",
+           where);
   for (const OwnState& s : made.states)
     if (s.updated)
       refuse(ErrorKind::transform,

@@ -1,0 +1,196 @@
+// shard_map: what wrong uses say, on each rank; errors after which ranks go on.
+#include <mutex>
+
+#include "distributed/ranks.hpp"
+#include "support/message.hpp"
+#include "support/property.hpp"
+
+namespace {
+
+using vt::ErrorKind;
+using vt::replicated;
+using vt::sharded;
+using vt::Tensor;
+using vt::distributed::Mesh;
+using vt::distributed::mesh;
+using vt::distributed::rank;
+using vt_test::expect_error;
+using vt_test::on_ranks;
+
+const Tensor x = vt::arange(6.0);
+
+/// On two ranks `f(mesh)` throws such an error.
+void on_two(ErrorKind kind, const std::string& message, const std::function<void(const Mesh&)>& f) {
+  SCOPED_TRACE(message);
+  on_ranks(2, [&] {
+    const Mesh m = mesh({{"data", 2}});
+    expect_error([&] { f(m); }, kind, {message});
+    // The ranks are in step all the same.
+    const auto sum = vt::shard_map([](Tensor v) { return vt::psum(v, "data"); },
+                                   {.mesh = m, .in_specs = sharded("data")});
+    EXPECT_EQ(sum(vt::tensor({1.0 + rank()})).item<double>(), 3.0);
+  });
+}
+/// shard_map of f on x, cut along "data".
+template <class F>
+void on_parts(const Mesh& m, F f, vt::ShardSpec out = replicated) {
+  static_cast<void>(
+      vt::shard_map(f, {.mesh = m, .in_specs = sharded("data"), .out_specs = out})(x));
+}
+
+TEST(ShardMapErrors, SpecsThatDoNotFit) {
+  on_two(ErrorKind::transform,
+         "vt::shard_map: the result, f32[6], may differ between the processes along \"data\", and "
+         "out_specs says replicated; combine it, as by vt::psum or vt::pmean, or give it "
+         "vt::sharded",
+         [](const Mesh& m) { on_parts(m, [](Tensor v) { return v * 2; }); });
+  on_two(ErrorKind::transform, "vt::shard_map: result [1], f32[6], may differ", [](const Mesh& m) {
+    on_parts(m, [](Tensor v) { return std::pair(vt::psum(v, "data"), v); });
+  });
+  on_two(ErrorKind::value,
+         "vt::shard_map: in_specs of argument 0 names axis \"date\", and the mesh is {data: 2}",
+         [](const Mesh& m) {
+           static_cast<void>(vt::shard_map([](Tensor v) { return v; },
+                                           {.mesh = m, .in_specs = sharded("date")})(x));
+         });
+  on_two(ErrorKind::shape, "vt::shard_map: in_specs cuts axis 1 of argument 0, which is f32[6]",
+         [](const Mesh& m) {
+           static_cast<void>(vt::shard_map([](Tensor v) { return v; },
+                                           {.mesh = m, .in_specs = sharded("data", 1)})(x));
+         });
+  on_two(ErrorKind::shape,
+         "vt::shard_map: out_specs cuts axis 0 of the result, which is f32[]: a scalar cannot be "
+         "cut; give it an axis of one element",
+         [](const Mesh& m) { on_parts(m, [](Tensor v) { return vt::sum(v); }, sharded("data")); });
+  on_two(ErrorKind::value, "vt::shard_map: in_specs cuts argument 0 twice along \"data\"",
+         [](const Mesh& m) {
+           static_cast<void>(
+               vt::shard_map([](Tensor v) { return v; },
+                             {.mesh = m, .in_specs = sharded({{"data", 0}, {"data", 0}})})(x));
+         });
+  on_two(ErrorKind::tree,
+         "vt::shard_map: in_specs {sharded(\"data\", 0)} has 1 entry for 2 arguments: give it one "
+         "for each, as in {vt::replicated, vt::sharded(\"data\", 0)} for two",
+         [](const Mesh& m) {
+           static_cast<void>(vt::shard_map([](Tensor v, Tensor) { return v; },
+                                           {.mesh = m, .in_specs = {sharded("data")}})(x, x));
+         });
+}
+
+TEST(ShardMapErrors, Meshes) {
+  on_two(ErrorKind::value, "vt::shard_map: no mesh is given; write {.mesh = vt::distributed::mesh",
+         [](const Mesh&) { static_cast<void>(vt::shard_map([](Tensor v) { return v; }, {})(x)); });
+  on_two(ErrorKind::value,
+         "vt::distributed::mesh: the mesh {a: 2, b: 2} is for 4 processes, and there are 2; start "
+         "the program by mpirun -n 4",
+         [](const Mesh&) { static_cast<void>(mesh({{"a", 2}, {"b", 2}})); });
+  on_two(ErrorKind::value, "2 processes cannot be laid out in rows of 3, which the axes but \"b\"",
+         [](const Mesh&) { static_cast<void>(mesh({{"a", 3}, {"b", -1}})); });
+  on_two(ErrorKind::value, "vt::distributed::mesh: axis \"a\" comes twice",
+         [](const Mesh&) { static_cast<void>(mesh({{"a", 2}, {"a", 1}})); });
+  on_two(ErrorKind::value, "vt::distributed::Mesh: no axis is named \"b\" in {data: 2}",
+         [](const Mesh& m) { static_cast<void>(m.index("b")); });
+  on_two(ErrorKind::transform, "vt::shard_map: called inside of the function of another",
+         [](const Mesh& m) {
+           on_parts(m, [m](Tensor v) {
+             return vt::shard_map([](Tensor a) { return a; }, {.mesh = m})(v);
+           });
+         });
+  EXPECT_EQ(vt::distributed::size() == 1 ? mesh({{"a", -1}, {"b", 1}}).str() : "{a: 1, b: 1}",
+            "{a: 1, b: 1}");
+}
+
+TEST(ShardMapErrors, ProcessesThatWouldWait) {
+  on_two(
+      ErrorKind::transform,
+      "vt::shard_map: a collective over \"data\" in a branch of vt::cond whose predicate differs "
+      "between processes",
+      [](const Mesh& m) {
+        on_parts(m, [](Tensor v) {
+          return vt::cond(
+              vt::sum(v) > 3.0, [](Tensor a) { return vt::psum(a, "data"); },
+              [](Tensor a) { return a; }, v);
+        });
+      });
+  on_two(ErrorKind::transform,
+         "vt::shard_map: a collective over \"data\" in a vt::while_loop whose predicate differs "
+         "between processes",
+         [](const Mesh& m) {
+           on_parts(m, [](Tensor v) {
+             return vt::while_loop([](Tensor a) { return vt::sum(a) < 100.0; },
+                                   [](Tensor a) { return a + vt::psum(a, "data"); }, v);
+           });
+         });
+  on_two(ErrorKind::transform, "so that neither lanes nor processes of a named axis can meet in it",
+         [](const Mesh& m) {
+           vt::Recursive<Tensor(Tensor, Tensor)> sum("sum");
+           sum = [&](Tensor n, Tensor v) {
+             return vt::cond(
+                 n <= 0, [](Tensor, Tensor a) { return a; },
+                 [&](Tensor k, Tensor a) { return sum(k - 1, a + vt::psum(a, "data")); }, n, v);
+           };
+           on_parts(m, [&](Tensor v) { return sum(vt::tensor(3), v); });
+         });
+}
+
+TEST(ShardMapErrors, FunctionsThatDiffer) {
+  on_two(ErrorKind::transform,
+         "  let b:f32[6] = sin a  # shard_map_errors_test.cpp:", [](const Mesh& m) {
+           on_parts(m, [](Tensor v) {
+             const Tensor u = rank() == 0 ? vt::sin(v) : vt::cos(v);
+             return vt::psum(u, "data");
+           });
+         });
+  on_two(ErrorKind::transform, "on rank 1: { lambda a:f32[4] .", [](const Mesh& m) {
+    static_cast<void>(
+        vt::shard_map([](Tensor v) { return vt::psum(vt::sum(v), "data"); },
+                      {.mesh = m, .in_specs = sharded("data")})(vt::arange(3.0 + rank())));
+  });
+}
+
+TEST(ShardMapErrors, VariablesAndRules) {
+  on_two(ErrorKind::transform,
+         "vt::shard_map: a variable is updated by a value that differs between the processes along "
+         "\"data\"",
+         [](const Mesh& m) {
+           const vt::Variable total(vt::tensor(0.0f));
+           on_parts(m, [&](Tensor v) {
+             total.assign_add(vt::sum(v));
+             return vt::psum(v, "data");
+           });
+         });
+  on_two(ErrorKind::transform,
+         "vt::custom_vjp: it has collectives inside, and cannot be differentiated from outside of "
+         "its vt::shard_map; differentiate inside",
+         [](const Mesh& m) {
+           const auto square = vt::custom_vjp(
+               [](Tensor a) { return vt::psum(a * a, "data"); },
+               [](Tensor a) { return std::pair(vt::psum(a * a, "data"), a); },
+               [](Tensor a, Tensor ct) { return std::tuple(2.0 * a * vt::psum(ct, "data")); });
+           const auto f = vt::shard_map([&](Tensor v) { return vt::sum(square(v)); },
+                                        {.mesh = m, .in_specs = sharded("data")});
+           static_cast<void>(vt::grad(f)(x));
+         });
+  on_two(ErrorKind::tracer,
+         "is not known under vt::shard_map: the function runs once, for all "
+         "processes",
+         [](const Mesh& m) {
+           on_parts(m,
+                    [](Tensor v) { return vt::psum(v, "data")[0].item<float>() > 1 ? v : v * 2; });
+         });
+}
+
+TEST(ShardMapErrors, AllRanksMayCatchTheSameAndGoOn) {
+  on_two(ErrorKind::check, "vt::check: too large", [](const Mesh& m) {
+    const auto f = vt::jit(vt::shard_map(
+        [](Tensor v) {
+          const Tensor sum = vt::psum(v, "data");
+          vt::check(vt::sum(sum) < 5.0, "too large");
+          return vt::psum(sum * v, "data");
+        },
+        {.mesh = m, .in_specs = sharded("data")}));
+    static_cast<void>(f(x).eval());
+  });
+}
+
+}  // namespace

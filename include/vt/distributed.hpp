@@ -76,6 +76,13 @@ void simulate(Param<int> ranks, F program, SimulateOptions options = {},
 
 }  // namespace distributed
 
+/// The type of vt::replicated.
+struct Replicated {
+  constexpr explicit Replicated(int) {}
+};
+/// Marks an argument (or result) that is the same on all processes.
+inline constexpr Replicated replicated{0};
+
 /// How one Tensor lies on a mesh: along which of its axes it is cut, and for which axes of the
 /// mesh. The others hold the same.
 class Sharding {
@@ -85,6 +92,7 @@ class Sharding {
     Param<int> dim;    ///< of the Tensor; negative from the end
   };
   Sharding() = default;
+  Sharding(Replicated) {}
   explicit Sharding(std::vector<Cut> cuts) : cuts_(std::move(cuts)) {}
   const std::vector<Cut>& cuts() const { return cuts_; }
   std::string str() const {
@@ -99,8 +107,6 @@ class Sharding {
   std::vector<Cut> cuts_;
 };
 
-/// Each process holds the same.
-inline const Sharding replicated;
 /// Cut along axis `dim` in equal blocks, one for each process along the mesh's `axis`.
 [[nodiscard]] inline Sharding sharded(std::string axis, Param<int> dim = 0) {
   return Sharding({{std::move(axis), dim}});
@@ -116,6 +122,7 @@ inline const Sharding replicated;
 class ShardSpec {
  public:
   ShardSpec(Sharding sharding) : sharding_(std::move(sharding)) {}
+  ShardSpec(Replicated) {}
   ShardSpec(std::initializer_list<ShardSpec> items) : items_(items), is_list_(true) {}
   ShardSpec(std::vector<ShardSpec> items) : items_(std::move(items)), is_list_(true) {}
 

@@ -666,8 +666,9 @@ inline const std::vector<Op> with_sub_graphs = {
     Op::custom_vjp, Op::custom_vmap,  Op::checkpoint,     Op::cond,
     Op::while_,     Op::scan,         Op::fused_region};
 
-// vmap_collectives_test
+// vmap_collectives_test, shard_map_test
 inline const std::vector<Op> between_lanes = {Op::psum,       Op::pmax,       Op::pmin,
-                                              Op::all_gather, Op::all_to_all, Op::ppermute};
+                                              Op::all_gather, Op::all_to_all, Op::ppermute,
+                                              Op::spread,     Op::axis_index};
 
 }  // namespace vt_test::derivatives

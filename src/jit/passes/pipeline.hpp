@@ -13,8 +13,8 @@ namespace vt::detail {
 /// Every pass, by its name in reports and in files of VT_DUMP.
 // clang-format off
 #define VT_PASSES(X) \
-  X(group_lanes) X(inline_calls) X(bundle_sums) X(mask_lanes) X(scan_sums) X(split_scans) X(form_fused_regions) \
-  X(prepare_convolutions) X(sum_before_products) X(order_product_operands) \
+  X(group_lanes) X(inline_calls) X(bundle_sums) X(mask_lanes) X(scan_sums) X(split_scans) \
+  X(form_fused_regions) X(prepare_convolutions) X(sum_before_products) X(order_product_operands) \
   X(split_short_axes) X(form_sparse_regions) X(form_single_regions) X(fuse) \
   X(keep_rows_local) X(give_results_stages) X(attach_epilogues) X(attach_element_epilogues) \
   X(chain_products) X(overlap_exchanges) X(choose_schedules) X(pair_kernels) X(prefer_owned)

@@ -35,6 +35,7 @@ files may keep them)"
 #include <vt/conv.hpp>
 #include <vt/custom.hpp>
 #include <vt/dataset.hpp>
+#include <vt/distributed.hpp>
 #include <vt/dlpack.hpp>
 #include <vt/dtype.hpp>
 #include <vt/effects.hpp>

@@ -1,8 +1,10 @@
 // Checkpoints: what any number of ranks saves, any number loads, cut in any way; processes that are
 // killed while they save; damaged files; messages of wrong uses, on all ranks.
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -110,7 +112,7 @@ const std::vector<Way>& ways() {
   return known;
 }
 
-TEST(Checkpoint, WhatAnyRanksSaveAnyRanksLoad) {
+TEST(Checkpoint, ThreadsOrProcessesLoadWhatAnyNumberOfThemSaved) {
   const SharedFolder folder("checkpoint_ways");
   const std::string path = folder.file("some/state");
   int step = 0;

@@ -1,5 +1,6 @@
 // part and gather, and .npy files that ranks read and write in parts: every way to cut a value,
 // against slices of the whole; derivatives; messages of wrong uses, on all ranks.
+#include <cstring>
 #include <fstream>
 
 #include "distributed/shared_folder.hpp"

@@ -224,6 +224,7 @@ class Loading {
  public:
   Loading(const std::string& folder, Manifest manifest, const FileUse& use)
       : folder_(folder), manifest_(std::move(manifest)), use_(use), rank_(World::current().rank()) {
+    stored_.resize(static_cast<std::size_t>(processes_of(manifest_.mesh)));
     for (std::size_t i = 0; i < manifest_.leaves.size(); ++i) add_stored(i);
   }
   bool misses_file() const { return misses_file_; }
@@ -264,8 +265,7 @@ class Loading {
       own[i].aval = Aval(leaf.dtype, own[i].block.extents);
       own[i].buffer = allocate(own[i].aval.bytes(), "part of a checkpoint");
     }
-    const std::int64_t processes = processes_of(manifest_.mesh);
-    for (std::int64_t r = 0; r < processes; ++r) read_file(r, own);
+    for (std::size_t r = 0; r < stored_.size(); ++r) read_file(r, own);
     std::vector<Tensor> values;
     for (std::size_t i = 0; i < like.size(); ++i) {
       Tensor value = from_buffer(std::move(own[i].buffer), own[i].aval);
@@ -313,12 +313,11 @@ class Loading {
     const auto refuse = [&] { use_.refuse("the manifest is damaged: the parts of " + leaf.name); };
     const Layout layout(manifest_.mesh, leaf.sharding, leaf.shape.rank(), named(leaf.name));
     layout.check(leaf.shape, named(leaf.name));
-    const auto processes = static_cast<std::size_t>(processes_of(manifest_.mesh));
-    if (stored_.size() < processes) stored_.resize(processes);
+    const auto processes = static_cast<std::int64_t>(stored_.size());
     std::int64_t before = -1;
     for (const Manifest::Part& part : leaf.parts) {
       const std::int64_t r = part.process;
-      if (r <= before || r >= static_cast<std::int64_t>(processes) || !layout.is_first(r)) refuse();
+      if (r <= before || r >= processes || !layout.is_first(r)) refuse();
       before = r;
       Block block = layout.block(leaf.shape, r);
       if (part.bytes != Aval(leaf.dtype, block.extents).bytes()) refuse();
@@ -329,12 +328,14 @@ class Loading {
   }
 
   /// Reads what is wanted of the file of a process.
-  void read_file(std::int64_t process, Vec<Own>& own) {
-    const FileUse use{use_.function, in_folder(folder_, part_name(manifest_.id, process)),
-                      use_.where};
+  void read_file(std::size_t process, Vec<Own>& own) {
+    const FileUse use{
+        use_.function,
+        in_folder(folder_, part_name(manifest_.id, static_cast<std::int64_t>(process))),
+        use_.where};
     std::optional<InputFile> file;
     std::unordered_map<std::size_t, const Stored*> blocks;
-    for (const Stored& s : stored_[static_cast<std::size_t>(process)]) blocks[s.leaf] = &s;
+    for (const Stored& s : stored_[process]) blocks[s.leaf] = &s;
     for (Own& o : own) {
       const auto found = blocks.find(o.leaf);
       if (found == blocks.end()) continue;

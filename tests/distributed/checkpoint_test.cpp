@@ -7,6 +7,7 @@
 #include <random>
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "distributed/shared_folder.hpp"
@@ -283,14 +284,18 @@ TEST(Checkpoint, DamageIsFound) {
   });
   if (rank() == 0) {
     // Any byte of any file, and any end of one.
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      const std::string good = text_of(entry.path());
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      files.push_back(entry.path());
+    EXPECT_EQ(files.size(), 3u);
+    for (const std::filesystem::path& file : files) {
+      const std::string good = text_of(file);
       const auto expect_refused = [&](const std::string& text, std::size_t at) {
-        write_text(entry.path(), text);
+        write_text(file, text);
         vt::distributed::simulate(1, [&] {
           try {
             (void)load(path, empty_state());
-            ADD_FAILURE() << entry.path() << ", " << at << ": taken";
+            ADD_FAILURE() << file << ", " << at << ": taken";
           } catch (const vt::Error& e) {
             EXPECT_EQ(e.kind(), ErrorKind::io) << e.what();
             EXPECT_NE(std::string(e.what()).find(path), std::string::npos) << e.what();
@@ -304,9 +309,10 @@ TEST(Checkpoint, DamageIsFound) {
         expect_refused(other, at);
         expect_refused(good.substr(0, at), at);
       }
-      std::filesystem::remove(entry.path());
-      EXPECT_THROW((void)vt_test::on_ranks(1, [&] { (void)load(path, empty_state()); }), vt::Error);
-      write_text(entry.path(), good);
+      std::filesystem::remove(file);
+      EXPECT_THROW((void)vt::distributed::simulate(1, [&] { (void)load(path, empty_state()); }),
+                   vt::Error);
+      write_text(file, good);
     }
     vt::distributed::simulate(1, [&] {
       expect_same(load(path, empty_state()), state_at(1));
@@ -352,6 +358,76 @@ TEST(Checkpoint, LeftoversGoWithTheNextSave) {
     }
     vt::distributed::barrier();
   });
+}
+
+/// While one exists, files may not become longer.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit lower{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &lower);
+  }
+  ~FileLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Checkpoint, WhereOneRankFindsNoRoomThereIsTheLastOne) {
+  const SharedFolder folder("checkpoint_full");
+  const std::string path = folder.file("state");
+  const auto save_at = [&](double step) {
+    const Mesh m = mesh({{"i", -1}});
+    const std::pair state(vt::full({2}, step), vt::full({400'000}, step));
+    save(path, state, {.mesh = m, .specs = {sharded("i"), replicated}});
+  };
+  on_any_ranks(2, [&] { save_at(1); });
+  const FileLimit limit(1 << 20);  // of the whole process; only rank 0 writes more
+  on_any_ranks(2, [&] {
+    expect_error([&] { save_at(2); }, ErrorKind::io,
+                 {rank() == 0 ? "vt::distributed::save: " + path + "/checkpoint-"
+                              : "rank 0 failed: vt::distributed::save: ",
+                  "-0.part: File too large; at "});
+    const auto [own, all] = load(path, std::pair(Tensor(), Tensor()));
+    EXPECT_EQ(vt::sum(own).item<double>(), 4);
+    EXPECT_EQ(vt::sum(all).item<double>(), 400'000);
+    vt::distributed::barrier();
+    const std::filesystem::directory_iterator names(path);
+    EXPECT_EQ(std::distance(begin(names), end(names)), 3);
+    const Mesh m = mesh({{"i", 2}});
+    expect_error(
+        [&] {
+          vt::distributed::save_npy(folder.file("x.npy"), vt::zeros({400'000}), m, sharded("i"));
+        },
+        ErrorKind::io, {"x.npy: File too large"});
+    EXPECT_FALSE(std::filesystem::exists(folder.file("x.npy")));
+  });
+}
+
+TEST(Checkpoint, WhereARankLeavesThereIsTheLastOne) {
+  const SharedFolder folder("checkpoint_left");
+  const std::string path = folder.file("state");
+  if (rank() == 0) {
+    vt::distributed::simulate(3, [&] { save(path, vt::tensor(1.0), {.step = 1}); });
+    EXPECT_THROW(vt::distributed::simulate(3,
+                                           [&] {
+                                             if (rank() == 1) throw std::runtime_error("left");
+                                             expect_error(
+                                                 [&] { save(path, vt::tensor(2.0), {.step = 2}); },
+                                                 ErrorKind::backend,
+                                                 {"vt::distributed::save: rank 1 failed: left"});
+                                             throw std::runtime_error("and so do the others");
+                                           }),
+                 std::runtime_error);
+    vt::distributed::simulate(2, [&] {
+      EXPECT_EQ(latest_step(path), 1);
+      EXPECT_EQ(load(path, Tensor()).item<double>(), 1.0);
+    });
+  }
+  vt::distributed::barrier();
 }
 
 constexpr int savers = 3;

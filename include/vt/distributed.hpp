@@ -289,13 +289,13 @@ Vec<Sharding> specs_of(const T& tree, const ShardSpec& spec, const char* option,
   return specs;
 }
 
-/// specs: of the Tensors, in their order.
+/// specs: of the Tensors, in their order; what it throws all processes throw.
 void save_checkpoint(const std::string& folder, std::span<const StoredPart>,
-                     const Vec<Sharding>& specs, const distributed::SaveOptions&, CallSite);
+                     FunctionRef<Vec<Sharding>()> specs, const distributed::SaveOptions&, CallSite);
 /// One Tensor for each part; of a number one of its dtype.
 std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const StoredPart> like,
-                                    const Vec<Sharding>& specs, const distributed::LoadOptions&,
-                                    CallSite);
+                                    FunctionRef<Vec<Sharding>()> specs,
+                                    const distributed::LoadOptions&, CallSite);
 
 }  // namespace detail
 
@@ -319,17 +319,20 @@ void save(const std::string& folder, const T& tree, SaveOptions options = {},
   if constexpr (Check::holds)
     vt::detail::save_checkpoint(
         folder, vt::detail::stored_parts(tree),
-        vt::detail::specs_of(tree, options.specs, "vt::distributed::save: specs", where), options,
-        where);
+        [&] {
+          return vt::detail::specs_of(tree, options.specs, "vt::distributed::save: specs", where);
+        },
+        options, where);
 }
 
-/// The tree that is built as `like` with what the checkpoint in `folder` holds: this process's
-/// parts by `specs`, on any number of processes and meshes, whatever it was written by. Names,
+/// The tree that is built as `like` with what the checkpoint in `folder` holds: by `specs` this
+/// process's parts, on any number of processes and meshes, whatever it was written by. Names,
 /// dtypes and shapes must be those of `like`, whose Tensors are parts too; one that is empty takes
 /// any array. Texts are those of `like`. A process reads the files that hold some of its part, and
-/// compares their checksums. All processes must make the call. Throws: Error(io) if there is no
-/// checkpoint, and if it is damaged or of another format; Error(io) that names all that differs
-/// between it and `like`; Error (shape) as part. If one process throws, all do.
+/// compares their checksums. All processes must make the call.
+/// Throws: Error(io) if there is no checkpoint, and if it is damaged or of another format;
+/// Error(io) that names all that differs between it and `like`; Error(shape) as part. If one
+/// process throws, all do.
 template <class T>
 [[nodiscard]] T load(const std::string& folder, const T& like, LoadOptions options = {},
                      CallSite where = CallSite::here()) {
@@ -339,8 +342,10 @@ template <class T>
   if constexpr (Check::holds) {
     const std::vector<Tensor> values = vt::detail::load_checkpoint(
         folder, vt::detail::stored_parts(like),
-        vt::detail::specs_of(like, options.specs, "vt::distributed::load: specs", where), options,
-        where);
+        [&] {
+          return vt::detail::specs_of(like, options.specs, "vt::distributed::load: specs", where);
+        },
+        options, where);
     std::size_t i = 0;
     vt::detail::for_each_stored(tree, "", [&]<class P>(P& part, const std::string&) {
       const Tensor& value = values[i++];

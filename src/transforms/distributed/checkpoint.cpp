@@ -428,13 +428,13 @@ std::optional<std::string> shared_manifest(const std::string& folder, const File
 namespace detail {
 
 void save_checkpoint(const std::string& folder, std::span<const StoredPart> parts,
-                     const Vec<Sharding>& specs, const distributed::SaveOptions& options,
+                     FunctionRef<Vec<Sharding>()> specs, const distributed::SaveOptions& options,
                      CallSite where) {
   using namespace checkpoints;
   const FileUse use{"vt::distributed::save", folder, where};
   const Together all(use.function, where);
   Saving saving(folder, use, where);
-  all.attempt([&] { saving.prepare(parts, specs, options); });
+  all.attempt([&] { saving.prepare(parts, specs(), options); });
   saving.compare(all);
   std::string id;
   all.attempt_first([&] {
@@ -457,14 +457,17 @@ void save_checkpoint(const std::string& folder, std::span<const StoredPart> part
 }
 
 std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const StoredPart> like,
-                                    const Vec<Sharding>& specs,
+                                    FunctionRef<Vec<Sharding>()> specs,
                                     const distributed::LoadOptions& options, CallSite where) {
   using namespace checkpoints;
   const FileUse use{"vt::distributed::load", folder, where};
   const Together all(use.function, where);
-  const std::vector<Sharding> shardings = shardings_of(like, specs);
+  std::vector<Sharding> shardings;
   distributed::Mesh mesh;
-  all.attempt([&] { mesh = mesh_or_all(options.mesh, {use.function, "", where}); });
+  all.attempt([&] {
+    shardings = shardings_of(like, specs());
+    mesh = mesh_or_all(options.mesh, {use.function, "", where});
+  });
   for (std::string before;;) {
     const std::optional<std::string> text = shared_manifest(folder, use, all);
     std::vector<Tensor> values;

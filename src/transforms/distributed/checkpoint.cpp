@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,7 +28,7 @@
 
 namespace vt {
 
-namespace detail::checkpoints {
+namespace detail::checkpoint_files {
 
 using Kind = StoredPart::Kind;
 constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 22;  // are read at once
@@ -104,7 +105,7 @@ class Saving {
     std::vector<Tensor> values;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string name = name_of_part(parts[i].path);
-      const LayoutUse layout_use{use_.function, name, where_};
+      const MeshLayoutUse layout_use{use_.function, name, where_};
       const Tensor& value = parts[i].value;
       if (!value.defined()) layout_use.refuse(ErrorKind::value, name + " is an empty Tensor");
       if (!names.insert(name).second)
@@ -211,7 +212,7 @@ class Saving {
   CallSite where_;
   int rank_;
   Manifest manifest_;
-  std::vector<Layout> layouts_;
+  std::vector<MeshLayout> layouts_;
   Vec<BufferRef> buffers_;
   std::string numbers_;
   Vec<std::uint32_t> crcs_, all_crcs_;
@@ -224,7 +225,6 @@ class Loading {
  public:
   Loading(const std::string& folder, Manifest manifest, const FileUse& use)
       : folder_(folder), manifest_(std::move(manifest)), use_(use), rank_(World::current().rank()) {
-    stored_.resize(static_cast<std::size_t>(processes_of(manifest_.mesh)));
     for (std::size_t i = 0; i < manifest_.leaves.size(); ++i) add_stored(i);
   }
   bool misses_file() const { return misses_file_; }
@@ -239,7 +239,7 @@ class Loading {
       if (t.defined())
         part.form = NpzFile::Form{
             t.dtype(),
-            Layout(mesh.axes(), shardings[i], t.rank(), named(part.name)).whole(t.shape())};
+            MeshLayout(mesh.axes(), shardings[i], t.rank(), named(part.name)).whole(t.shape())};
       wanted.push_back(std::move(part));
     }
     std::vector<std::string> names;
@@ -259,13 +259,13 @@ class Loading {
       const std::string name = name_of_part(like[i].path);
       own[i].leaf = index_of(name);
       const Manifest::Leaf& leaf = manifest_.leaves[own[i].leaf];
-      const Layout layout(mesh.axes(), shardings[i], leaf.shape.rank(), named(name));
+      const MeshLayout layout(mesh.axes(), shardings[i], leaf.shape.rank(), named(name));
       layout.check(leaf.shape, named(name));
       own[i].block = layout.block(leaf.shape, rank_);
       own[i].aval = Aval(leaf.dtype, own[i].block.extents);
       own[i].buffer = allocate(own[i].aval.bytes(), "part of a checkpoint");
     }
-    for (std::size_t r = 0; r < stored_.size(); ++r) read_file(r, own);
+    for (const auto& [process, stored] : stored_) read_file(process, stored, own);
     std::vector<Tensor> values;
     for (std::size_t i = 0; i < like.size(); ++i) {
       Tensor value = from_buffer(std::move(own[i].buffer), own[i].aval);
@@ -283,7 +283,7 @@ class Loading {
   /// What this process is to have of a leaf.
   struct Own {
     std::size_t leaf = 0;
-    Block block;
+    MeshBlock block;
     Aval aval;
     BufferRef buffer;
   };
@@ -291,7 +291,7 @@ class Loading {
   struct Stored {
     std::size_t leaf;
     Manifest::Part part;
-    Block block;
+    MeshBlock block;
   };
 
   static std::int64_t processes_of(std::span<const distributed::MeshAxis> mesh) {
@@ -299,7 +299,7 @@ class Loading {
     for (const distributed::MeshAxis& a : mesh) n = times(n, a.size);
     return n;
   }
-  LayoutUse named(const std::string& name) const {
+  MeshLayoutUse named(const std::string& name) const {
     return {use_.function, name + " of " + folder_, use_.where};
   }
   std::size_t index_of(const std::string& name) const {
@@ -311,36 +311,34 @@ class Loading {
   void add_stored(std::size_t i) {
     const Manifest::Leaf& leaf = manifest_.leaves[i];
     const auto refuse = [&] { use_.refuse("the manifest is damaged: the parts of " + leaf.name); };
-    const Layout layout(manifest_.mesh, leaf.sharding, leaf.shape.rank(), named(leaf.name));
+    const MeshLayout layout(manifest_.mesh, leaf.sharding, leaf.shape.rank(), named(leaf.name));
     layout.check(leaf.shape, named(leaf.name));
-    const auto processes = static_cast<std::int64_t>(stored_.size());
+    const std::int64_t processes = processes_of(manifest_.mesh);
     std::int64_t before = -1;
     for (const Manifest::Part& part : leaf.parts) {
       const std::int64_t r = part.process;
       if (r <= before || r >= processes || !layout.is_first(r)) refuse();
       before = r;
-      Block block = layout.block(leaf.shape, r);
+      MeshBlock block = layout.block(leaf.shape, r);
       if (part.bytes != Aval(leaf.dtype, block.extents).bytes()) refuse();
-      stored_[static_cast<std::size_t>(r)].push_back({i, part, std::move(block)});
+      stored_[r].push_back({i, part, std::move(block)});
     }
     if (static_cast<std::int64_t>(leaf.parts.size()) != layout.blocks().elements()) refuse();
     if (!places_.emplace(leaf.name, i).second) refuse();
   }
 
   /// Reads what is wanted of the file of a process.
-  void read_file(std::size_t process, Vec<Own>& own) {
-    const FileUse use{
-        use_.function,
-        in_folder(folder_, part_name(manifest_.id, static_cast<std::int64_t>(process))),
-        use_.where};
+  void read_file(std::int64_t process, const Vec<Stored>& stored, Vec<Own>& own) {
+    const FileUse use{use_.function, in_folder(folder_, part_name(manifest_.id, process)),
+                      use_.where};
     std::optional<InputFile> file;
     std::unordered_map<std::size_t, const Stored*> blocks;
-    for (const Stored& s : stored_[process]) blocks[s.leaf] = &s;
+    for (const Stored& s : stored) blocks[s.leaf] = &s;
     for (Own& o : own) {
       const auto found = blocks.find(o.leaf);
       if (found == blocks.end()) continue;
       const Stored& s = *found->second;
-      const Block both = common_block(s.block, o.block);
+      const MeshBlock both = common_block(s.block, o.block);
       if (both.extents.elements() == 0) continue;
       if (!file) open(file, use);
       if (file->size() < s.part.offset || file->size() - s.part.offset < s.part.bytes)
@@ -362,7 +360,7 @@ class Loading {
   }
 
   /// Copies what both blocks hold; the checksum of the stored one.
-  std::uint32_t read_block(const InputFile& file, const Stored& s, Own& own, const Block& both,
+  std::uint32_t read_block(const InputFile& file, const Stored& s, Own& own, const MeshBlock& both,
                            const FileUse& use) {
     char* const to_begin = own.buffer->as<char>();
     if (s.block == own.block) {
@@ -407,7 +405,7 @@ class Loading {
   const FileUse& use_;
   int rank_;
   std::unordered_map<std::string, std::size_t> places_;  ///< of leaves, by name
-  std::vector<Vec<Stored>> stored_;                      ///< by process
+  std::map<std::int64_t, Vec<Stored>> stored_;           ///< by process
   std::vector<char> chunk_;
   bool misses_file_ = false;
 };
@@ -423,14 +421,14 @@ std::optional<std::string> shared_manifest(const std::string& folder, const File
   return text.empty() ? std::nullopt : std::optional(text.substr(1));
 }
 
-}  // namespace detail::checkpoints
+}  // namespace detail::checkpoint_files
 
 namespace detail {
 
 void save_checkpoint(const std::string& folder, std::span<const StoredPart> parts,
                      FunctionRef<Vec<Sharding>()> specs, const distributed::SaveOptions& options,
                      CallSite where) {
-  using namespace checkpoints;
+  using namespace checkpoint_files;
   const FileUse use{"vt::distributed::save", folder, where};
   const Together all(use.function, where);
   Saving saving(folder, use, where);
@@ -459,7 +457,7 @@ void save_checkpoint(const std::string& folder, std::span<const StoredPart> part
 std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const StoredPart> like,
                                     FunctionRef<Vec<Sharding>()> specs,
                                     const distributed::LoadOptions& options, CallSite where) {
-  using namespace checkpoints;
+  using namespace checkpoint_files;
   const FileUse use{"vt::distributed::load", folder, where};
   const Together all(use.function, where);
   std::vector<Sharding> shardings;
@@ -495,7 +493,7 @@ std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const S
 namespace distributed {
 
 std::int64_t latest_step(const std::string& folder, CallSite where) {
-  using namespace detail::checkpoints;
+  using namespace detail::checkpoint_files;
   const detail::FileUse use{"vt::distributed::latest_step", folder, where};
   const detail::Together all(use.function, where);
   const std::optional<std::string> text = shared_manifest(folder, use, all);

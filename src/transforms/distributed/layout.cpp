@@ -10,8 +10,8 @@
 
 namespace vt::detail {
 
-Block common_block(const Block& a, const Block& b) {
-  Block both = a;
+MeshBlock common_block(const MeshBlock& a, const MeshBlock& b) {
+  MeshBlock both = a;
   for (std::size_t i = 0; i < a.at.size(); ++i) {
     both.at[i] = std::max(a.at[i], b.at[i]);
     const std::int64_t end = std::min(a.at[i] + a.extents[i], b.at[i] + b.extents[i]);
@@ -20,12 +20,12 @@ Block common_block(const Block& a, const Block& b) {
   return both;
 }
 
-void LayoutUse::refuse(ErrorKind kind, const std::string& what) const {
+void MeshLayoutUse::refuse(ErrorKind kind, const std::string& what) const {
   fail(kind, std::string(function) + ": " + what, where);
 }
 
-Layout::Layout(std::span<const distributed::MeshAxis> mesh, const Sharding& sharding, int rank,
-               const LayoutUse& use)
+MeshLayout::MeshLayout(std::span<const distributed::MeshAxis> mesh, const Sharding& sharding,
+                       int rank, const MeshLayoutUse& use)
     : blocks_(Shape::filled(static_cast<std::size_t>(rank), 1)) {
   Vec<Cut> axes;
   std::int64_t stride = 1;
@@ -59,13 +59,13 @@ Layout::Layout(std::span<const distributed::MeshAxis> mesh, const Sharding& shar
     if (axis.dim < 0) others_.push_back(axis);
 }
 
-Shape Layout::whole(const Shape& own) const {
+Shape MeshLayout::whole(const Shape& own) const {
   Shape shape = own;
   for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = times(shape[i], blocks_[i]);
   return shape;
 }
 
-void Layout::check(const Shape& whole, const LayoutUse& use) const {
+void MeshLayout::check(const Shape& whole, const MeshLayoutUse& use) const {
   for (std::size_t i = 0; i < whole.size(); ++i) {
     if (whole[i] % blocks_[i] == 0) continue;
     std::string names;
@@ -82,8 +82,8 @@ void Layout::check(const Shape& whole, const LayoutUse& use) const {
   }
 }
 
-Block Layout::block(const Shape& whole, std::int64_t process) const {
-  Block b{Shape::filled(whole.size(), 0), whole};
+MeshBlock MeshLayout::block(const Shape& whole, std::int64_t process) const {
+  MeshBlock b{Shape::filled(whole.size(), 0), whole};
   for (const Cut& cut : cuts_) {
     const auto dim = static_cast<std::size_t>(cut.dim);
     b.extents[dim] /= cut.size;
@@ -92,12 +92,12 @@ Block Layout::block(const Shape& whole, std::int64_t process) const {
   return b;
 }
 
-bool Layout::is_first(std::int64_t process) const {
+bool MeshLayout::is_first(std::int64_t process) const {
   return std::all_of(others_.begin(), others_.end(),
                      [&](const Cut& axis) { return process / axis.stride % axis.size == 0; });
 }
 
-distributed::Mesh mesh_or_all(const distributed::Mesh& mesh, const LayoutUse& use) {
+distributed::Mesh mesh_or_all(const distributed::Mesh& mesh, const MeshLayoutUse& use) {
   if (mesh.axes().empty()) return distributed::mesh({{"processes", -1}}, use.where);
   const std::int64_t processes = World::current().size();
   if (mesh.size() != processes)
@@ -106,7 +106,7 @@ distributed::Mesh mesh_or_all(const distributed::Mesh& mesh, const LayoutUse& us
   return mesh;
 }
 
-void for_each_run(const Inside& from, const Inside& to, const Shape& extents,
+void for_each_run(const InsideArray& from, const InsideArray& to, const Shape& extents,
                   FunctionRef<void(std::int64_t, std::int64_t, std::int64_t)> run) {
   if (extents.elements() == 0) return;
   // The axes behind `outer` and what is taken of axis `outer` lie dense in both.
@@ -116,7 +116,7 @@ void for_each_run(const Inside& from, const Inside& to, const Shape& extents,
     length *= extents[--outer];
     if (extents[outer] != from.shape[outer] || extents[outer] != to.shape[outer]) break;
   }
-  const auto place = [](const Inside& array, const Shape& index) {
+  const auto place = [](const InsideArray& array, const Shape& index) {
     std::int64_t at = 0;
     for (std::size_t i = 0; i < index.size(); ++i)
       at = at * array.shape[i] + array.at[i] + index[i];

@@ -13,15 +13,15 @@
 namespace vt::detail {
 
 /// Some elements of a value: from where, and how many along each axis.
-struct Block {
+struct MeshBlock {
   Shape at, extents;
-  bool operator==(const Block&) const = default;
+  bool operator==(const MeshBlock&) const = default;
 };
 /// What both hold; nothing of it where an extent is 0.
-Block common_block(const Block&, const Block&);
+MeshBlock common_block(const MeshBlock&, const MeshBlock&);
 
 /// What messages about a sharding name.
-struct LayoutUse {
+struct MeshLayoutUse {
   const char* function;  ///< "vt::distributed::part"
   std::string name;      ///< of the value, "the Tensor" or a path
   CallSite where;
@@ -30,19 +30,20 @@ struct LayoutUse {
 };
 
 /// How a value of some rank lies on a mesh.
-class Layout {
+class MeshLayout {
  public:
   /// Throws: Error (value) for axes that the mesh has not or that come twice, Error (shape) for
   /// axes that the value has not.
-  Layout(std::span<const distributed::MeshAxis> mesh, const Sharding&, int rank, const LayoutUse&);
+  MeshLayout(std::span<const distributed::MeshAxis> mesh, const Sharding&, int rank,
+             const MeshLayoutUse&);
 
   /// How many blocks lie along each axis of the value.
   const Shape& blocks() const { return blocks_; }
   /// The value of which each process holds a block of `own` elements.
   Shape whole(const Shape& own) const;
   /// Throws: Error (shape) unless each axis can be cut in equal blocks.
-  void check(const Shape& whole, const LayoutUse&) const;
-  Block block(const Shape& whole, std::int64_t process) const;
+  void check(const Shape& whole, const MeshLayoutUse&) const;
+  MeshBlock block(const Shape& whole, std::int64_t process) const;
   /// Is it the first of those that hold its block?
   bool is_first(std::int64_t process) const;
 
@@ -60,17 +61,17 @@ class Layout {
 
 /// The mesh given, or, where none is, one axis of all processes.
 /// Throws: Error (value) if it was made for another number of processes.
-distributed::Mesh mesh_or_all(const distributed::Mesh&, const LayoutUse&);
+distributed::Mesh mesh_or_all(const distributed::Mesh&, const MeshLayoutUse&);
 
 /// A block's elements in an array in C order that holds more: its shape, and where the block
 /// begins.
-struct Inside {
+struct InsideArray {
   const Shape& shape;
   const Shape& at;
 };
 /// For each run of elements that lie dense in both arrays, in order: run(from, to, elements), where
 /// it begins in each of them.
-void for_each_run(const Inside& from, const Inside& to, const Shape& extents,
+void for_each_run(const InsideArray& from, const InsideArray& to, const Shape& extents,
                   FunctionRef<void(std::int64_t, std::int64_t, std::int64_t)> run);
 
 }  // namespace vt::detail

@@ -18,7 +18,7 @@ constexpr std::string_view front = "vt checkpoint, version ";
 constexpr std::size_t id_digits = 16;
 
 /// In quotes, in one line and without other quotes.
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) {
@@ -161,14 +161,15 @@ bool read_line(Manifest& m, std::string_view line) {
 std::string Manifest::text() const {
   using namespace manifests;
   std::string out = formatted("{}{}\nstep {}\nfiles {}\nmesh", front, version, step, id);
-  for (const distributed::MeshAxis& a : mesh) out += formatted(" {} {}", quoted(a.name), a.size);
+  for (const distributed::MeshAxis& a : mesh)
+    out += formatted(" {} {}", quoted_text(a.name), a.size);
   out += '\n';
   for (const Leaf& leaf : leaves) {
-    out += formatted("leaf {} {}", quoted(leaf.name), name_of(leaf.dtype));
+    out += formatted("leaf {} {}", quoted_text(leaf.name), name_of(leaf.dtype));
     for (const std::int64_t extent : leaf.shape) out += formatted(" {}", extent);
     if (!leaf.sharding.cuts().empty()) out += " cuts";
     for (const Sharding::Cut& cut : leaf.sharding.cuts())
-      out += formatted(" {} {}", quoted(cut.axis), cut.dim);
+      out += formatted(" {} {}", quoted_text(cut.axis), cut.dim);
     out += '\n';
     for (const Part& part : leaf.parts)
       out +=

@@ -66,10 +66,10 @@ Tensor read_part(const FileUse& use, const distributed::Mesh& mesh, const Shardi
   npy::check_length(bytes, header, use);
   const std::uint64_t begin = file.size() - bytes.left();
   const Shape& whole = header.aval.shape;
-  const LayoutUse layout_use{use.function, "the array in " + use.path, use.where};
-  const Layout layout(mesh.axes(), sharding, whole.rank(), layout_use);
+  const MeshLayoutUse layout_use{use.function, "the array in " + use.path, use.where};
+  const MeshLayout layout(mesh.axes(), sharding, whole.rank(), layout_use);
   layout.check(whole, layout_use);
-  const Block block = layout.block(whole, World::current().rank());
+  const MeshBlock block = layout.block(whole, World::current().rank());
   const Aval own(header.aval.dtype, block.extents);
   BufferRef buffer = allocate(own.bytes(), "part of a .npy file");
   // Fortran's order is C order with the axes reversed.
@@ -88,7 +88,7 @@ Tensor read_part(const FileUse& use, const distributed::Mesh& mesh, const Shardi
 }
 
 void write_part(const std::string& path, std::uint64_t begin, const BufferRef& buffer,
-                const Aval& own, const Shape& whole, const Block& block, const FileUse& use) {
+                const Aval& own, const Shape& whole, const MeshBlock& block, const FileUse& use) {
   PartFile file;
   int wrong = file.open(path);
   const auto size = static_cast<std::uint64_t>(size_of(own.dtype));
@@ -125,11 +125,11 @@ void save_npy(const std::string& path, const Tensor& own, const Mesh& given,
               const Sharding& sharding, CallSite where) {
   using namespace detail::npy_parts;
   const detail::FileUse use{"vt::distributed::save_npy", path, where};
-  const detail::LayoutUse layout_use{use.function, "the Tensor", where};
+  const detail::MeshLayoutUse layout_use{use.function, "the Tensor", where};
   const detail::Together all(use.function, where);
   const int rank = detail::World::current().rank();
   detail::BufferRef buffer;
-  std::optional<detail::Layout> layout;
+  std::optional<detail::MeshLayout> layout;
   Shape whole;
   std::string header;
   all.attempt([&] {

@@ -30,8 +30,8 @@ Tensor mapped(const FlatFunction& f, const Tensor& x, const distributed::Mesh& m
                             .where = where})[0];
 }
 
-Layout layout_of(const Tensor& x, const distributed::Mesh& mesh, const Sharding& sharding,
-                 const LayoutUse& use) {
+MeshLayout layout_of(const Tensor& x, const distributed::Mesh& mesh, const Sharding& sharding,
+                     const MeshLayoutUse& use) {
   if (!x.defined()) use.refuse(ErrorKind::value, "the Tensor is empty");
   if (mesh.axes().empty())
     use.refuse(ErrorKind::value, "the mesh is empty; make one by vt::distributed::mesh(…)");
@@ -41,7 +41,7 @@ Layout layout_of(const Tensor& x, const distributed::Mesh& mesh, const Sharding&
                  formatted("called inside of the function of vt::shard_map{}, where each process "
                            "works on its part; there vt::all_gather and vt::axis_index do it",
                            at(scope.where)));
-  return Layout(mesh.axes(), sharding, x.rank(), use);
+  return MeshLayout(mesh.axes(), sharding, x.rank(), use);
 }
 
 }  // namespace detail::mesh_parts
@@ -50,7 +50,7 @@ namespace distributed {
 
 Tensor part(const Tensor& whole, const Mesh& mesh, const Sharding& sharding, CallSite where) {
   using namespace detail::mesh_parts;
-  const detail::LayoutUse use{"vt::distributed::part", "the Tensor", where};
+  const detail::MeshLayoutUse use{"vt::distributed::part", "the Tensor", where};
   layout_of(whole, mesh, sharding, use).check(whole.shape(), use);
   const auto cut = [&](std::span<const Tensor> leaves) {
     Tensor x = leaves[0];
@@ -65,7 +65,7 @@ Tensor part(const Tensor& whole, const Mesh& mesh, const Sharding& sharding, Cal
 
 Tensor gather(const Tensor& own, const Mesh& mesh, const Sharding& sharding, CallSite where) {
   using namespace detail::mesh_parts;
-  const detail::LayoutUse use{"vt::distributed::gather", "the Tensor", where};
+  const detail::MeshLayoutUse use{"vt::distributed::gather", "the Tensor", where};
   static_cast<void>(layout_of(own, mesh, sharding, use));
   const auto join = [&](std::span<const Tensor> leaves) {
     Tensor x = leaves[0];

@@ -86,27 +86,27 @@ bool Together::any(bool own) const {
   return std::any_of(all.begin(), all.end(), [](std::uint8_t b) { return b != 0; });
 }
 
-std::optional<Failure> Together::agreed(const std::optional<Failure>& own) const {
+std::optional<RankFailure> Together::agreed(const std::optional<RankFailure>& own) const {
   if (!any(own.has_value())) return std::nullopt;
   const std::vector<std::string> all =
       texts(own ? std::string(1, static_cast<char>(own->kind)) + own->message : std::string());
   if (own) return own;
   std::size_t first = 0;
   while (all[first].empty()) ++first;
-  return Failure{static_cast<ErrorKind>(all[first][0]),
-                 formatted("rank {} failed: {}", first, all[first].substr(1))};
+  return RankFailure{static_cast<ErrorKind>(all[first][0]),
+                     formatted("rank {} failed: {}", first, all[first].substr(1))};
 }
 
-std::optional<Failure> Together::verdict(FunctionRef<void()> work) const {
-  std::optional<Failure> failure;
+std::optional<RankFailure> Together::verdict(FunctionRef<void()> work) const {
+  std::optional<RankFailure> failure;
   try {
     work();
   } catch (const Error& e) {
-    failure = Failure{e.kind(), e.what()};
+    failure = RankFailure{e.kind(), e.what()};
   } catch (const std::bad_alloc&) {
-    failure = Failure{ErrorKind::memory, std::string(function_) + ": no memory" + at(where_)};
+    failure = RankFailure{ErrorKind::memory, std::string(function_) + ": no memory" + at(where_)};
   } catch (const std::exception& e) {
-    failure = Failure{ErrorKind::io, std::string(function_) + ": " + e.what() + at(where_)};
+    failure = RankFailure{ErrorKind::io, std::string(function_) + ": " + e.what() + at(where_)};
   }
   return agreed(failure);
 }

@@ -12,7 +12,7 @@
 namespace vt::detail {
 
 /// An error of one process.
-struct Failure {
+struct RankFailure {
   ErrorKind kind;
   std::string message;
 };
@@ -27,7 +27,7 @@ class Together {
   /// what it threw, the others the same with the rank of the first one that did.
   void attempt(FunctionRef<void()> work) const;
   /// The same, but gives what all would throw; the same on all or nothing.
-  std::optional<Failure> verdict(FunctionRef<void()> work) const;
+  std::optional<RankFailure> verdict(FunctionRef<void()> work) const;
   /// attempt, for what runs on rank 0 alone.
   void attempt_first(FunctionRef<void()> work) const;
   /// The texts of all processes, by rank.
@@ -43,7 +43,7 @@ class Together {
   void gather(const void* given, void* got, std::size_t bytes) const;
 
  private:
-  std::optional<Failure> agreed(const std::optional<Failure>& own) const;
+  std::optional<RankFailure> agreed(const std::optional<RankFailure>& own) const;
 
   const char* function_;
   CallSite where_;

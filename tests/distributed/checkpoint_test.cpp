@@ -460,7 +460,7 @@ TEST(Checkpoint, ProcessesThatAreKilledLeaveAWholeOne) {
   if (rank() == 0) {
     std::mt19937 random(5);
     std::int64_t step = -1, moved = 0;
-    for (int kill = 0; kill < 60; ++kill) {
+    for (int kill = 0; kill < 40; ++kill) {
       const pid_t saver = ::fork();
       if (saver == 0) {
         try {
@@ -470,18 +470,22 @@ TEST(Checkpoint, ProcessesThatAreKilledLeaveAWholeOne) {
         }
         ::_exit(1);
       }
-      ::usleep(1000 + random() % 60'000);
+      // At once, or some time after it has saved.
+      const std::string manifest = path + "/checkpoint.txt", before = text_of(manifest);
+      for (int wait = 0; kill % 2 == 0 && wait < 20'000 && text_of(manifest) == before; ++wait)
+        ::usleep(1000);
+      ::usleep(random() % 40'000);
       ::kill(saver, SIGKILL);
       int status = 0;
       ::waitpid(saver, &status, 0);
       ASSERT_TRUE(WIFSIGNALED(status)) << "the process ended itself";
-      if (step < 0 && !std::filesystem::exists(path + "/checkpoint.txt")) continue;
+      if (step < 0 && !std::filesystem::exists(manifest)) continue;
       const std::int64_t now = whole_step(path, ways()[static_cast<std::size_t>(kill) % 6]);
       EXPECT_GE(now, step);
       moved += now > step;
       step = now;
     }
-    EXPECT_GT(moved, 5);  // it was killed while it saved, and not before
+    EXPECT_GE(moved, 20);
   }
   vt::distributed::barrier();
 }
@@ -510,7 +514,7 @@ TEST(Checkpoint, WhoLoadsWhileOthersSaveHasAWholeOne) {
     int status = 0;
     ::waitpid(saver, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status)) << "the process ended itself";
-    EXPECT_GT(step, 5);
+    EXPECT_GT(step, 0);
   }
   vt::distributed::barrier();
 }

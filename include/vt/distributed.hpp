@@ -250,14 +250,14 @@ void save_npy(const std::string& path, const Tensor& own, const Mesh& mesh,
 
 /// Options of save.
 struct SaveOptions {
-  Mesh mesh;  ///< may be left out where nothing is sharded
+  Mesh mesh = {};  ///< may be left out where nothing is sharded
   /// How the Tensors of the tree lie on the mesh; a list follows the tree, as out_specs does.
   ShardSpec specs = replicated;
   Param<std::int64_t> step = 0;  ///< of the training or simulation; the same on all processes
 };
 /// Options of load.
 struct LoadOptions {
-  Mesh mesh;                     ///< may be left out where nothing is sharded
+  Mesh mesh = {};                ///< may be left out where nothing is sharded
   ShardSpec specs = replicated;  ///< how they shall lie on it
 };
 

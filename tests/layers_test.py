@@ -39,7 +39,7 @@ rows = [
     (D + "/rules", [IR, T + "numerics", RECORD, D, D + "/control"]),
     ("src/transforms/autobatch", [BASE, IR, T + "fiber", RECORD]),
     ("src/transforms/dataset", [BASE, RECORD]),
-    ("src/transforms/distributed", [BASE, IR, PROCESSES, RECORD]),
+    ("src/transforms/distributed", [BASE, IR, PROCESSES, RECORD, T + "io"]),
     ("src/transforms/solvers", [IR, RECORD, T + "ops/support", V, D]),
     ("src/transforms", [IR, RECORD, T + "ops/support", V, D]),
     (J + "services", [BASE, IR]),

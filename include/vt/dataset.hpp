@@ -54,6 +54,7 @@ using PlanRef = std::shared_ptr<const DatasetPlan>;
 PlanRef rows_plan(std::span<const Tensor> arrays, CallSite);
 PlanRef shuffled_plan(const PlanRef&, const Tensor& key, CallSite);
 PlanRef taken_plan(const PlanRef&, std::int64_t skip, std::int64_t take, CallSite);
+PlanRef sharded_plan(const PlanRef&, std::int64_t count, std::int64_t index, CallSite);
 PlanRef repeated_plan(const PlanRef&, std::int64_t times, CallSite);
 PlanRef mapped_plan(const PlanRef&, FlatFunction f, CallSite);
 PlanRef batched_plan(const PlanRef&, std::int64_t size, const BatchOptions&, CallSite);
@@ -109,6 +110,15 @@ class Dataset {
   /// So many times over; −1: without end.
   Dataset repeat(Param<std::int64_t> times = -1, CallSite where = CallSite::here()) const {
     return {detail::repeated_plan(plan_, times, where), like_};
+  }
+  /// Of every `count` elements in a row the one number `index`: what one of `count` processes sees.
+  /// All parts are of one length: a remainder of fewer than `count` elements is left out. Batches
+  /// of B / count elements of all parts together hold what those of B elements hold without:
+  /// `data.shuffle(key).shard(mesh.size("data"), mesh.index("data")).batch(B / mesh.size("data"))`.
+  /// Throws: Error (value) unless 0 ≤ index < count.
+  Dataset shard(Param<std::int64_t> count, Param<std::int64_t> index,
+                CallSite where = CallSite::here()) const {
+    return {detail::sharded_plan(plan_, count, index, where), like_};
   }
   /// f of each element. f is recorded (it sees one element, and may take the parts of a tuple or
   /// pair), and compiled.

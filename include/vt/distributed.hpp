@@ -1,4 +1,5 @@
-// Several processes: meshes of them, and shard_map, a function that each runs on its part.
+// Several processes: meshes of them; shard_map, a function that each runs on its part; values cut
+// and put together; files that all of them write and read.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vt/axis_spec.hpp>
 #include <vt/collectives.hpp>
 #include <vt/detail/tree_function.hpp>
+#include <vt/npy.hpp>
 
 namespace vt {
 
@@ -220,4 +222,153 @@ template <class F>
   });
 }
 
+namespace distributed {
+
+/// This process's part of a value that all processes have: the blocks lie along the mesh in the
+/// order of its index. All processes must make the call. The derivative is that of a value that all
+/// share: the sum of what the parts give. Of two cuts of one axis the first is the coarser one.
+/// Shapes: `sharded("data", 0)` of [n, …] → [n / mesh.size("data"), …].
+/// Throws: Error (shape) that names the axes and both sizes if an axis cannot be cut in equal
+/// blocks; Error (value) for an axis that the mesh has not; Error (transform) inside of shard_map.
+[[nodiscard]] Tensor part(const Tensor& whole, const Mesh& mesh, const Sharding& sharding,
+                          CallSite where = CallSite::here());
+
+/// The value of which `own` is this process's part, on every process: the way back from part. All
+/// processes must make the call; it runs at the call.
+/// Shapes: `sharded("data", 0)` of [n, …] → [n · mesh.size("data"), …].
+/// Throws: as part; Error (backend) if a process fails.
+[[nodiscard]] Tensor gather(const Tensor& own, const Mesh& mesh, const Sharding& sharding,
+                            CallSite where = CallSite::here());
+
+/// This process's part of the array in a .npy file, of which it reads no more than that (and small
+/// gaps between its rows). All processes must make the call, and see the file.
+/// Throws: Error(io) as vt::load_npy; Error (shape) and Error (value) as part. If one process
+/// throws, all do.
+[[nodiscard]] Tensor load_npy(const std::string& path, const Mesh& mesh, const Sharding& sharding,
+                              CallSite where = CallSite::here());
+
+/// Writes the value of which `own` is this process's part as one .npy file, in which each process
+/// writes its part; what several hold one of them writes. The file is written beside the old one
+/// and then renamed, as by vt::save_npy. All processes must make the call, and share the folder.
+/// Throws: Error(io) as vt::save_npy; Error (shape) if the parts are not of one dtype and shape. If
+/// one process throws, all do, and the file is what it was.
+void save_npy(const std::string& path, const Tensor& own, const Mesh& mesh,
+              const Sharding& sharding, CallSite where = CallSite::here());
+
+/// Options of save.
+struct SaveOptions {
+  Mesh mesh = {};  ///< may be left out where nothing is sharded
+  /// How the Tensors of the tree lie on the mesh; a list follows the tree, as out_specs does.
+  ShardSpec specs = replicated;
+  Param<std::int64_t> step = 0;  ///< of the training or simulation; the same on all processes
+};
+/// Options of load.
+struct LoadOptions {
+  Mesh mesh = {};                ///< may be left out where nothing is sharded
+  ShardSpec specs = replicated;  ///< how they shall lie on it
+};
+
+}  // namespace distributed
+
+namespace detail {
+
+/// What a checkpoint holds of a tree: a Tensor, a number, or a list of bools.
+struct StoredPart {
+  enum class Kind : std::uint8_t { tensor, number, bits } kind;
+  std::string path;
+  Tensor value;
+};
+template <class T>
+std::vector<StoredPart> stored_parts(const T& tree) {
+  std::vector<StoredPart> parts;
+  for_each_stored(tree, "", [&]<class P>(const P& part, const std::string& path) {
+    using Kind = StoredPart::Kind;
+    if constexpr (std::is_same_v<P, Tensor>) parts.push_back({Kind::tensor, path, part});
+    else if constexpr (is_bits<P>) parts.push_back({Kind::bits, path, tensor(part)});
+    else parts.push_back({Kind::number, path, tensor(static_cast<NumberOf<P>>(part))});
+  });
+  return parts;
+}
+template <class T>
+Vec<Sharding> specs_of(const T& tree, const ShardSpec& spec, const char* option, CallSite where) {
+  Vec<Sharding> specs;
+  expand_spec(tree, spec, &ShardSpec::sharding, specs, "the tree", option, "specs", where);
+  return specs;
+}
+
+/// specs: of the Tensors, in their order; what it throws all processes throw.
+void save_checkpoint(const std::string& folder, std::span<const StoredPart>,
+                     FunctionRef<Vec<Sharding>()> specs, const distributed::SaveOptions&, CallSite);
+/// One Tensor for each part; of a number one of its dtype.
+std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const StoredPart> like,
+                                    FunctionRef<Vec<Sharding>()> specs,
+                                    const distributed::LoadOptions&, CallSite);
+
+}  // namespace detail
+
+namespace distributed {
+
+/// Writes a checkpoint: the tree of which each process has its part. Each writes what it holds into
+/// a file of its own in `folder` (of what several hold one does); a manifest, checkpoint.txt, then
+/// takes the place of the last one. Whoever dies when: load gives the checkpoint that was there or
+/// the new one, whole. What a save that was killed has left the next one removes. Tensors, numbers,
+/// bools, enums and lists of bools are stored, as by save_npz, of all dtypes; texts are not.
+/// All processes must make the call with trees built alike, and share the folder, which is made if
+/// it is not there. One program at a time saves into a folder.
+/// Throws: Error (value) if steps, or numbers in the tree, differ between processes, and for empty
+/// Tensors; Error (tree) if the trees do; Error(io) if the folder cannot be written. If one process
+/// throws, all do, and the last checkpoint stays.
+template <class T>
+void save(const std::string& folder, const T& tree, SaveOptions options = {},
+          CallSite where = CallSite::here()) {
+  using Check = vt::detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::distributed::save", Check);
+  if constexpr (Check::holds)
+    vt::detail::save_checkpoint(
+        folder, vt::detail::stored_parts(tree),
+        [&] {
+          return vt::detail::specs_of(tree, options.specs, "vt::distributed::save: specs", where);
+        },
+        options, where);
+}
+
+/// The tree that is built as `like` with what the checkpoint in `folder` holds: by `specs` this
+/// process's parts, on any number of processes and meshes, whatever it was written by. Names,
+/// dtypes and shapes must be those of `like`, whose Tensors are parts too; one that is empty takes
+/// any array. Texts are those of `like`. A process reads the files that hold some of its part, and
+/// compares their checksums. All processes must make the call.
+/// Throws: Error(io) if there is no checkpoint, and if it is damaged or of another format;
+/// Error(io) that names all that differs between it and `like`; Error(shape) as part. If one
+/// process throws, all do.
+template <class T>
+[[nodiscard]] T load(const std::string& folder, const T& like, LoadOptions options = {},
+                     CallSite where = CallSite::here()) {
+  using Check = vt::detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::distributed::load", Check);
+  T tree = vt::detail::copied(like);
+  if constexpr (Check::holds) {
+    const std::vector<Tensor> values = vt::detail::load_checkpoint(
+        folder, vt::detail::stored_parts(like),
+        [&] {
+          return vt::detail::specs_of(like, options.specs, "vt::distributed::load: specs", where);
+        },
+        options, where);
+    std::size_t i = 0;
+    vt::detail::for_each_stored(tree, "", [&]<class P>(P& part, const std::string&) {
+      const Tensor& value = values[i++];
+      if constexpr (std::is_same_v<P, Tensor>) part = value;
+      else if constexpr (vt::detail::is_bits<P>) part = value.to_vector<bool>(where);
+      else if constexpr (!std::is_const_v<P>)
+        part = static_cast<P>(value.item<vt::detail::NumberOf<P>>(where));
+    });
+  }
+  return tree;
+}
+
+/// The step of the checkpoint in `folder`; −1 if there is none. All processes must make the call.
+/// Throws: Error(io) if it is damaged or of another format.
+[[nodiscard]] std::int64_t latest_step(const std::string& folder,
+                                       CallSite where = CallSite::here());
+
+}  // namespace distributed
 }  // namespace vt

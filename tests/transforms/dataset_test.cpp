@@ -77,6 +77,60 @@ TEST(Dataset, TakeSkipRepeatAndShuffle) {
 }
 
 // A repeat behind batches begins the shuffle before them anew, as one behind rows does.
+TEST(Dataset, ShardsTakeTurnsAndAreOfOneLength) {
+  EXPECT_EQ(data.shard(3, 0).size(), 3);
+  EXPECT_EQ(labels(data.shard(3, 0)), (std::vector<int>{0, 3, 6}));
+  EXPECT_EQ(labels(data.shard(3, 2)), (std::vector<int>{2, 5, 8}));  // 9 is left out
+  EXPECT_EQ(labels(data.shard(1, 0)), labels(data));
+  EXPECT_TRUE(labels(data.shard(11, 10)).empty());
+  EXPECT_EQ(data.shard(11, 0).size(), 0);
+  EXPECT_EQ(labels(data.skip(1).shard(2, 1).take(2)), (std::vector<int>{2, 4}));
+  // Shards of shards, and what repeats before and after.
+  EXPECT_EQ(labels(data.shard(2, 1).shard(2, 0)), (std::vector<int>{1, 5}));
+  EXPECT_EQ(labels(data.shard(4, 3).repeat(2)), (std::vector<int>{3, 7, 3, 7}));
+  EXPECT_EQ(labels(data.take(3).repeat(3).shard(4, 3)), (std::vector<int>{0, 1}));
+  EXPECT_EQ(data.repeat().shard(3, 1).size(), -1);
+  EXPECT_EQ(labels(data.repeat().shard(3, 1).take(5)), (std::vector<int>{1, 4, 7, 0, 3}));
+  EXPECT_TRUE(labels(data.take(2).repeat(0).shard(2, 1)).empty());
+  // Elements that are no rows: batches, and what is shuffled, prefetched and shown.
+  EXPECT_EQ(labels(data.batch(2).shard(2, 1)), (std::vector<int>{2, 3, 6, 7}));
+  EXPECT_EQ(data.batch(2).shard(2, 1).size(), 2);
+  EXPECT_EQ(labels(data.batch(2).shard(2, 1).repeat(2).batch(2)),
+            (std::vector<int>{2, 3, 6, 7, 2, 3, 6, 7}));
+  EXPECT_EQ(labels(data.prefetch(2).shard(5, 1).prefetch(1)), (std::vector<int>{1, 6}));
+  EXPECT_EQ(labels(data.batch(5).shuffle(vt::random::key(2)).shard(1, 0)),
+            labels(data.batch(5).shuffle(vt::random::key(2))));
+  // Of a map only what is asked for is made; and maps stay behind batches.
+  const auto doubled = data.map([](Tensor x, Tensor y) { return std::pair(x, 2 * y); });
+  EXPECT_EQ(labels(doubled.shard(3, 1)), (std::vector<int>{2, 8, 14}));
+  EXPECT_EQ(doubled.shard(3, 1).batch(2).str(),
+            "rows of f64[10,2] i32[10]\nshard 1 of 3\nbatch 2\nmap, vectorized");
+  expect_error([] { (void)data.shard(0, 0); }, ErrorKind::value, {"at least one part, not 0"});
+  expect_error([] { (void)data.shard(3, 3); }, ErrorKind::value,
+               {"shard 3 of 3; they are numbered from 0 to 2"});
+  expect_error([] { (void)data.shard(3, -1); }, ErrorKind::value, {"shard -1 of 3"});
+}
+
+TEST(Dataset, BatchesOfShardsTogetherAreThoseOfTheWhole) {
+  const vt::Dataset many(std::pair(vt::arange(48, vt::f64), vt::arange(48)));
+  const auto shuffled = many.shuffle(vt::random::key(5)).repeat(2);
+  constexpr std::int64_t batch = 12;
+  const auto whole = shuffled.batch(batch).to_vector();
+  for (std::int64_t count : {1, 2, 3, 4, 6, 12}) {
+    std::vector<std::set<int>> together(whole.size());
+    for (std::int64_t index = 0; index < count; ++index) {
+      const auto own = shuffled.shard(count, index).batch(batch / count).to_vector();
+      ASSERT_EQ(own.size(), whole.size()) << count;
+      for (std::size_t k = 0; k < own.size(); ++k)
+        for (int v : own[k].second.to_vector<int>()) together[k].insert(v);
+    }
+    for (std::size_t k = 0; k < whole.size(); ++k) {
+      const auto all = whole[k].second.to_vector<int>();
+      EXPECT_EQ(together[k], std::set<int>(all.begin(), all.end())) << count << ", batch " << k;
+    }
+  }
+}
+
 TEST(Dataset, RepetitionsOfBatchesAreShuffledAnew) {
   const auto rows = data.shuffle(vt::random::key(3));
   const std::vector<int> wanted = labels(rows.repeat(3));

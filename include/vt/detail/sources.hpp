@@ -93,6 +93,10 @@
 #include "../../../src/transforms/autobatch/nodes.cpp"
 #include "../../../src/transforms/autobatch/ragged.cpp"
 #include "../../../src/transforms/autobatch/schedule.cpp"
+#include "../../../src/transforms/distributed/checkpoint.cpp"
+#include "../../../src/transforms/distributed/layout.cpp"
+#include "../../../src/transforms/distributed/npy_parts.cpp"
+#include "../../../src/transforms/distributed/part_file.cpp"
 
 // What runs while transforming, compiling and interpreting. A prototype waits for the compiler more
 // often than for this, and the work itself is done in code compiled at run time; so here GCC need
@@ -293,6 +297,7 @@
 #include "../../../src/trace/io/npz.cpp"
 #include "../../../src/trace/io/npz_tree.cpp"
 #include "../../../src/trace/io/print_tensor.cpp"
+#include "../../../src/trace/io/stored_tree.cpp"
 #include "../../../src/trace/io/zip_read.cpp"
 #include "../../../src/trace/io/zip_write.cpp"
 #include "../../../src/trace/io/zlib_library.cpp"
@@ -394,8 +399,11 @@
 #include "../../../src/transforms/control.cpp"
 #include "../../../src/transforms/dataset/dataset.cpp"
 #include "../../../src/transforms/dataset/streams.cpp"
+#include "../../../src/transforms/distributed/manifest.cpp"
+#include "../../../src/transforms/distributed/parts.cpp"
 #include "../../../src/transforms/distributed/shard_map.cpp"
 #include "../../../src/transforms/distributed/shared_values.cpp"
+#include "../../../src/transforms/distributed/together.cpp"
 #include "../../../src/transforms/grad/call_rules.cpp"
 #include "../../../src/transforms/grad/control/cond.cpp"
 #include "../../../src/transforms/grad/control/linear.cpp"

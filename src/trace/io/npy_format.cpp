@@ -210,20 +210,27 @@ ArrayHeader read_header(ByteSource& source, const FileUse& use) {
   return {Aval(kind->dtype, header->shape), header->fortran, descr[0] == (here_little ? '>' : '<')};
 }
 
-Tensor read_data(ByteSource& source, const ArrayHeader& header, const FileUse& use) {
-  const Aval& aval = header.aval;
+void check_length(const ByteSource& source, const ArrayHeader& header, const FileUse& use) {
+  if (source.left() < header.aval.bytes())
+    use.refuse(std::to_string(source.left()) + " bytes of data, " +
+               std::to_string(header.aval.bytes()) + " wanted for " + header.aval.str());
+}
+
+Tensor from_data(BufferRef buffer, const Aval& aval, const ArrayHeader& header) {
   const std::size_t bytes = aval.bytes();
-  if (source.left() < bytes)
-    use.refuse(std::to_string(source.left()) + " bytes of data, " + std::to_string(bytes) +
-               " wanted for " + aval.str());
-  BufferRef buffer = allocate(bytes, "array of a .npy file");
-  source.read(buffer->data, bytes);
   if (header.foreign_endian) swap_bytes(buffer->data, bytes, size_of(real_dtype(aval.dtype)));
   if (aval.dtype == DType::bool_)
     for (std::size_t i = 0; i < bytes; ++i)
       buffer->as<std::uint8_t>()[i] = buffer->as<std::uint8_t>()[i] != 0;
   if (header.columns_first) buffer = rows_first(std::move(buffer), aval);
   return from_buffer(std::move(buffer), aval);
+}
+
+Tensor read_data(ByteSource& source, const ArrayHeader& header, const FileUse& use) {
+  check_length(source, header, use);
+  BufferRef buffer = allocate(header.aval.bytes(), "array of a .npy file");
+  source.read(buffer->data, header.aval.bytes());
+  return from_data(std::move(buffer), header.aval, header);
 }
 
 std::string header_of(const Aval& aval, const FileUse& use) {

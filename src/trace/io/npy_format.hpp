@@ -27,6 +27,12 @@ ArrayHeader read_header(ByteSource&, const FileUse&);
 /// Reads the data, which the source must hold whole.
 Tensor read_data(ByteSource&, const ArrayHeader&, const FileUse&);
 
+/// The value of `buffer`, which holds some of the data as they lie in the file: of an array of this
+/// dtype and shape, in the order and the byte order of the header.
+Tensor from_data(BufferRef buffer, const Aval&, const ArrayHeader&);
+/// Throws: Error(io) unless the source holds all data of the array.
+void check_length(const ByteSource&, const ArrayHeader&, const FileUse&);
+
 /// The header of an array in C order, in this machine's byte order; a multiple of 64 bytes long.
 /// Throws: Error(io) for bf16.
 std::string header_of(const Aval&, const FileUse&);

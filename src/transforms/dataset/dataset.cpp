@@ -101,6 +101,19 @@ PlanRef taken_plan(const PlanRef& plan, std::int64_t skip, std::int64_t take, Ca
   });
 }
 
+PlanRef sharded_plan(const PlanRef& plan, std::int64_t count, std::int64_t index, CallSite where) {
+  using namespace dataset_parts;
+  if (count < 1) refuse(formatted("shard wants at least one part, not {}", count), where);
+  if (index < 0 || index >= count)
+    refuse(formatted("shard {} of {}; they are numbered from 0 to {}", index, count, count - 1),
+           where);
+  return before_maps(plan, [&](const PlanRef& from) {
+    auto s = step(Kind::shard, from, count);
+    s->skip = index;
+    return PlanRef(s);
+  });
+}
+
 PlanRef repeated_plan(const PlanRef& plan, std::int64_t times, CallSite where) {
   using namespace dataset_parts;
   if (times < -1) refuse(formatted("repeat {} times; −1 is without end", times), where);
@@ -158,6 +171,7 @@ std::int64_t length_of(const PlanRef& plan) {
       const std::int64_t left = n < 0 ? -1 : std::max<std::int64_t>(n - plan->skip, 0);
       return plan->count < 0 ? left : left < 0 ? plan->count : std::min(left, plan->count);
     }
+    case Kind::shard: return n < 0 ? -1 : n / plan->count;
     case Kind::repeat:
       return n == 0 || plan->count == 0 ? 0 : n < 0 || plan->count < 0 ? -1 : n * plan->count;
     case Kind::batch:
@@ -181,6 +195,7 @@ std::string text_of(const PlanRef& plan) {
     case Kind::part:
       return before + (plan->count < 0 ? "skip " + std::to_string(plan->skip)
                                        : "take " + std::to_string(plan->count));
+    case Kind::shard: return before + formatted("shard {} of {}", plan->skip, plan->count);
     case Kind::repeat:
       return before + "repeat" +
              (plan->count < 0 ? std::string() : " " + std::to_string(plan->count));

@@ -15,6 +15,7 @@ struct DatasetPlan {
     rows,
     shuffle,
     part,
+    shard,
     repeat,
     map,
     batch,
@@ -22,7 +23,8 @@ struct DatasetPlan {
     progress
   } kind;
   PlanRef from;
-  /// part: first, how many (−1: the rest); repeat, batch, prefetch: how many
+  /// part: first, how many (−1: the rest); shard: which one, of how many; repeat, batch, prefetch:
+  /// how many
   std::int64_t count = 0, skip = 0;
   bool drop_remainder = false;
   bool vectorized = false;  ///< map: of every example of a batch
@@ -42,7 +44,7 @@ using Kind = DatasetPlan::Kind;
 
 inline bool chooses_rows(const DatasetPlan& p) {
   return p.kind == Kind::rows || p.kind == Kind::shuffle || p.kind == Kind::part ||
-         p.kind == Kind::repeat;
+         p.kind == Kind::shard || p.kind == Kind::repeat;
 }
 inline bool all_choose_rows(const PlanRef& p) {
   return chooses_rows(*p) && (!p->from || all_choose_rows(p->from));

@@ -90,6 +90,22 @@ class PartOfRows : public RowOrder {
   std::unique_ptr<RowOrder> inner_;
   std::int64_t skip_, left_;
 };
+/// Of each full group of rows one.
+class ShardOfRows : public RowOrder {
+ public:
+  ShardOfRows(const PlanRef& plan, std::int64_t iteration)
+      : inner_(order_of(plan->from, iteration)), count_(plan->count), index_(plan->skip) {}
+  bool next(std::int64_t& row) override {
+    std::int64_t other = 0;
+    for (std::int64_t i = 0; i < count_; ++i)
+      if (!inner_->next(i == index_ ? row : other)) return false;
+    return true;
+  }
+
+ private:
+  std::unique_ptr<RowOrder> inner_;
+  std::int64_t count_, index_;
+};
 class RepeatedRows : public RowOrder {
  public:
   RepeatedRows(const PlanRef& plan, std::int64_t iteration) : plan_(plan), outer_(iteration) {}
@@ -117,6 +133,7 @@ std::unique_ptr<RowOrder> order_of(const PlanRef& plan, std::int64_t iteration) 
     case Kind::rows: return std::make_unique<AllRows>(plan->arrays[0].dim(0));
     case Kind::shuffle: return std::make_unique<ShuffledRows>(plan, iteration);
     case Kind::part: return std::make_unique<PartOfRows>(plan, iteration);
+    case Kind::shard: return std::make_unique<ShardOfRows>(plan, iteration);
     default: return std::make_unique<RepeatedRows>(plan, iteration);
   }
 }
@@ -240,6 +257,22 @@ class PartStream : public LeafStream {
  private:
   std::unique_ptr<LeafStream> inner_;
   std::int64_t skip_, left_;
+};
+
+class ShardStream : public LeafStream {
+ public:
+  ShardStream(const PlanRef& plan, std::int64_t iteration)
+      : inner_(stream_of(plan->from, iteration)), count_(plan->count), index_(plan->skip) {}
+  bool next(ElementLeaves& out) override {
+    ElementLeaves other;
+    for (std::int64_t i = 0; i < count_; ++i)
+      if (!inner_->next(i == index_ ? out : other)) return false;
+    return true;
+  }
+
+ private:
+  std::unique_ptr<LeafStream> inner_;
+  std::int64_t count_, index_;
 };
 
 class RepeatStream : public LeafStream {
@@ -435,6 +468,7 @@ std::unique_ptr<LeafStream> stream_of(const PlanRef& plan, std::int64_t iteratio
                                            plan->drop_remainder);
       return std::make_unique<GroupStream>(plan, iteration);
     case Kind::part: return std::make_unique<PartStream>(plan, iteration);
+    case Kind::shard: return std::make_unique<ShardStream>(plan, iteration);
     case Kind::repeat: return std::make_unique<RepeatStream>(plan, iteration);
     case Kind::shuffle: return std::make_unique<ShuffleStream>(plan, iteration);
     case Kind::prefetch: return std::make_unique<PrefetchStream>(plan, iteration);

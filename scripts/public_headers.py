@@ -416,12 +416,12 @@ class Header:
                 return None
             text = plain_type(bare) + ";"
             return make(re.sub(r"\W.*", "", bare.split(" ")[-1]), "constant", text)
-        m = re.match(r"inline (const|constexpr) (\w+) (.*)", bare)
+        m = re.match(r"inline constexpr (\w+) (.*)", bare)
         if not m:
             raise ValueError(f"{self.file}: not understood: {flat[:120]}")
-        names = [re.match(r"\w+", part).group(0) for part in split_commas(m.group(3))]
+        names = [re.match(r"\w+", part).group(0) for part in split_commas(m.group(2))]
         text = textwrap.wrap(
-            f"{m.group(1)} {m.group(2)} " + ", ".join(scope + n for n in names) + ";",
+            f"constexpr {m.group(1)} " + ", ".join(scope + n for n in names) + ";",
             WIDTH - 4,
             subsequent_indent="    ",
         )

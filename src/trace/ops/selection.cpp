@@ -327,33 +327,33 @@ Tensor read(const Plan& p) {
                   shape, p.where);
 }
 
-constexpr Op scatter_for(vt::Combine combine) {
+constexpr Op scatter_for(Combine combine) {
   switch (combine) {
-    case vt::Combine::add: return Op::scatter_add;
-    case vt::Combine::mul: return Op::scatter_mul;
-    case vt::Combine::min: return Op::scatter_min;
-    case vt::Combine::max: return Op::scatter_max;
-    case vt::Combine::set: break;
+    case Combine::add: return Op::scatter_add;
+    case Combine::mul: return Op::scatter_mul;
+    case Combine::min: return Op::scatter_min;
+    case Combine::max: return Op::scatter_max;
+    case Combine::set: break;
   }
   return Op::scatter;
 }
-constexpr const char* name_for(vt::Combine combine) {
+constexpr const char* name_for(Combine combine) {
   switch (combine) {
-    case vt::Combine::add: return "at(…).add";
-    case vt::Combine::mul: return "at(…).mul";
-    case vt::Combine::min: return "at(…).min";
-    case vt::Combine::max: return "at(…).max";
-    case vt::Combine::set: break;
+    case Combine::add: return "at(…).add";
+    case Combine::mul: return "at(…).mul";
+    case Combine::min: return "at(…).min";
+    case Combine::max: return "at(…).max";
+    case Combine::set: break;
   }
   return "at(…).set";
 }
 /// The two, element by element.
-Tensor combination(vt::Combine combine, const Tensor& old, const Tensor& values, CallSite where) {
-  if (combine == vt::Combine::set) return values;
+Tensor combination(Combine combine, const Tensor& old, const Tensor& values, CallSite where) {
+  if (combine == Combine::set) return values;
   return emit(combination_of(scatter_for(combine)), {}, {old, values}, where);
 }
 
-Tensor written(const Plan& p, vt::Combine combine, const Tensor& values) {
+Tensor written(const Plan& p, Combine combine, const Tensor& values) {
   const Shape shape = p.shape();
   const Tensor update = fitting_values(p.name, p.x, values, p.where);
   if (!broadcasts_to(update.shape(), shape))
@@ -365,7 +365,7 @@ Tensor written(const Plan& p, vt::Combine combine, const Tensor& values) {
     const Tensor now = reversed(p, reshaped(moved, box_shape(p), p.where));
     if (now.shape() == p.x.shape()) return combination(combine, p.x, now, p.where);
     SmallVec<Tensor, 8> operands{
-        p.x, combine == vt::Combine::set ? now : combination(combine, box(p), now, p.where)};
+        p.x, combine == Combine::set ? now : combination(combine, box(p), now, p.where)};
     append_starts(p, operands);
     return emit(Op::dynamic_update_slice, {},
                 std::span<const Tensor>(operands.data(), operands.size()), p.where);
@@ -396,7 +396,7 @@ bool is_mask(std::string_view name, const Tensor& x, std::span<const Index> indi
   return mask;
 }
 
-Tensor masked(std::string_view name, const Tensor& x, const Tensor& mask, vt::Combine combine,
+Tensor masked(std::string_view name, const Tensor& x, const Tensor& mask, Combine combine,
               const Tensor& values, CallSite where) {
   Shape spread = mask.shape();
   bool fits = spread.rank() <= x.rank();
@@ -449,13 +449,13 @@ Tensor Selection::selected() const {
   return detail::elements_at("at(…).apply", x_.tensor, indices_, w);
 }
 
-Tensor Selection::combined(vt::Combine combine, const Operand& values) const {
+Tensor Selection::combined(Combine combine, const Operand& values) const {
   const char* name = sel::name_for(combine);
   const CallSite w = detail::user_line(x_.where);
   const detail::UserLine line(w);
   detail::need(name, x_.tensor, w);
   detail::need(name, values.tensor, w);
-  if (is_bool(x_.tensor.dtype()) && combine != vt::Combine::set)
+  if (is_bool(x_.tensor.dtype()) && combine != Combine::set)
     detail::refuse(ErrorKind::dtype, name, "needs numbers, not bools", x_.tensor, w);
   detail::need_order(name, sel::scatter_for(combine), x_.tensor, w);
   const Tensor x = detail::cast(x_.tensor, x_.tensor.dtype(), w);
@@ -465,14 +465,14 @@ Tensor Selection::combined(vt::Combine combine, const Operand& values) const {
 }
 
 Tensor put_along_axis(Operand x, Operand indices, Operand values, Param<int> axis,
-                      vt::Combine combine) {
+                      Combine combine) {
   const char* const name = "put_along_axis";
   const CallSite w = detail::user_line(x.where);
   const detail::UserLine line(w);
   detail::need(name, x.tensor, w);
   detail::need(name, indices.tensor, w);
   detail::need(name, values.tensor, w);
-  if (is_bool(x.tensor.dtype()) && combine != vt::Combine::set)
+  if (is_bool(x.tensor.dtype()) && combine != Combine::set)
     detail::refuse(ErrorKind::dtype, name, "needs numbers, not bools", x.tensor, w);
   detail::need_order(name, sel::scatter_for(combine), x.tensor, w);
   const Tensor operand = detail::cast(x.tensor, x.tensor.dtype(), w);

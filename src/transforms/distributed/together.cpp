@@ -69,11 +69,11 @@ std::string Together::first_text(const std::string& own) const {
   const auto name = [&] { return std::string(function_); };
   const RankGroup everyone = {0, 1, world.size(), world.rank()};
   std::uint64_t size = world.rank() == 0 ? own.size() : 0;
-  world.all_reduce(everyone, Combine::max, DType::u64, &size, &size, 1, {name, where_});
+  world.all_reduce(everyone, RankReduction::max, DType::u64, &size, &size, 1, {name, where_});
   // The greatest bytes are those of rank 0 among zeros.
   std::string text = world.rank() == 0 ? own : std::string(size, '\0');
   if (size > 0)
-    world.all_reduce(everyone, Combine::max, DType::u8, text.data(), text.data(),
+    world.all_reduce(everyone, RankReduction::max, DType::u8, text.data(), text.data(),
                      static_cast<std::int64_t>(size), {name, where_});
   return text;
 }

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -337,6 +338,22 @@ void DiskCache::shorten(const std::string& pack, const CacheKey* without) {
   Use added;
   if (all.empty()) delete_file(pack);
   else replace(pack, all, added);
+}
+
+DiskCache::Turn DiskCache::turn(CacheKey key, const char* kind, FunctionRef<void()> between) {
+  Turn turn;
+  if (!usable()) return turn;
+  constexpr std::uint64_t files = 64;
+  const std::string name = std::string("turn.") + kind + "." + std::to_string(key.low % files);
+  turn.file_ = ::openat(folder_, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  constexpr int most_waits = 10'000;
+  const timespec wait = {0, 1'000'000};
+  for (int k = 0; turn.file_ >= 0 && k < most_waits; ++k) {
+    if (::flock(turn.file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
+    ::nanosleep(&wait, nullptr);
+    between();
+  }
+  return turn;
 }
 
 DiskCache::Use DiskCache::scan(bool evict) {

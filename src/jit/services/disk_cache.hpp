@@ -9,7 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <vt/detail/function.hpp>
 #include <vt/detail/small_vec.hpp>
 
 #include "../../trace/base/locks.hpp"
@@ -68,6 +70,31 @@ class DiskCache {
   void store(CacheKey key, std::span<const char> bytes);
   /// Deletes an entry that passed the checks but turned out unusable.
   void remove(CacheKey key);
+
+  /// While one exists no other process makes the entry: those that ask for a turn wait, 10 s at
+  /// most, and then find it made. The system ends the turn of a process that dies. For processes
+  /// that start together and need the same code.
+  class Turn {
+   public:
+    Turn() = default;
+    Turn(Turn&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+    ~Turn() {
+      if (file_ >= 0) ::close(file_);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(Turn&& other) noexcept {
+      std::swap(file_, other.file_);
+      return *this;
+    }
+    bool is_taken() const { return file_ >= 0; }
+
+   private:
+    friend class DiskCache;
+    int file_ = -1;
+  };
+  /// `between`: called while it waits. Turns of one `kind` wait for each other only: a thread that
+  /// rests while it has one must not hold up those that do not.
+  Turn turn(CacheKey key, const char* kind, FunctionRef<void()> between);
 
   bool usable() const { return folder_ >= 0; }
   const std::string& unusable_reason() const { return reason_; }  ///< one line; empty when usable

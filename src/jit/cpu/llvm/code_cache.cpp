@@ -12,6 +12,7 @@
 #include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
 
+#include "../../../trace/base/environment.hpp"
 #include "../../../trace/base/locks.hpp"
 #include "../../../trace/base/recent_map.hpp"
 #include "../../../trace/base/timeline.hpp"
@@ -112,6 +113,16 @@ std::unique_ptr<IrBuilder> emitted_by(FunctionRef<void(IrBuilder&)> emit) {
   return builder;
 }
 
+/// Of processes that MPI has started on this host, and that need the same code, one makes it.
+DiskCache::Turn turn_to_make(CacheKey key, bool in_background) {
+  static const bool alone = processes_of_host() == 1;
+  if (alone) return {};
+  const auto rest = [&] {
+    if (in_background) background_rest();
+  };
+  return DiskCache::process().turn(key, in_background ? "later" : "now", rest);
+}
+
 std::shared_ptr<const Code> compiled(CacheKey module, std::span<const std::string> names,
                                      IrBuilder& builder, int level) {
   background_rest();
@@ -138,8 +149,15 @@ void optimise(CacheKey module, const std::string& shown, const std::string& name
     const std::string title = timeline_wanted() ? "code " + shown + ", optimised" : "";
     const Span span("compile", title);
     const int level = host_target().level;
-    quick.replace(compiled(module, {&name, 1}, *emitted_by(emit), level));
-    count(counters().kernels_optimised);
+    const CacheKey key = object_key(module, level);
+    const DiskCache::Turn turn = turn_to_make(key, true);
+    const std::string symbol = name;
+    std::shared_ptr<const Code> code = from_disk(key, {&symbol, 1});
+    if (!code) {
+      code = compiled(module, {&name, 1}, *emitted_by(emit), level);
+      count(counters().kernels_optimised);
+    }
+    quick.replace(std::move(code));
     DiskCache::process().remove(object_key(module, 0));
   } catch (const ProcessEnds&) {
   } catch (const std::exception& e) {
@@ -206,6 +224,12 @@ FormedCode cached(const Wanted& wanted) {
     std::shared_ptr<const Code> code = from_disk(object_key(module, level), symbols);
     const bool quick = !code && wanted.later && level > 0 && background_open();
     if (quick) code = from_disk(object_key(module, 0), symbols);
+    DiskCache::Turn turn;
+    if (!code) {
+      const CacheKey key = object_key(module, quick ? 0 : level);
+      turn = turn_to_make(key, false);
+      if (turn.is_taken()) code = from_disk(key, symbols);
+    }
     count(code ? counters().kernel_disk_hits : counters().kernels_compiled);
     if (!code) {
       if (!emitted) emitted = emitted_by(wanted.emit);

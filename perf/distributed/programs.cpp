@@ -91,7 +91,7 @@ Tensor with_borders(const Tensor& u, const Borders& b) {
 void heat(std::int64_t points) {
   const std::int64_t height = points / raw::size();
   const int steps =
-      static_cast<int>(std::clamp<std::int64_t>((1 << 26) / (points * points), 10, 200));
+      static_cast<int>(std::clamp<std::int64_t>((1 << 25) / (points * points), 8, 200));
   const auto compiled = [&](auto step, const auto& specs) {
     return vt::jit(vt::shard_map(
         [=](const auto& u) {

@@ -86,7 +86,7 @@ def one_call(count):
 
 def heat(points):
     height = points // processes
-    steps = min(max(2**26 // points**2, 10), 200)
+    steps = min(max(2**25 // points**2, 8), 200)
 
     def step(_, u):
         above = below = jnp.zeros((1, points))

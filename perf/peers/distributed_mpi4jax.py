@@ -22,8 +22,8 @@ what, size = row_name.split("/")
 
 
 def report(call, times, error, allowed=0.0):
-    """The best of 50 rounds, or of as many as begin in 0.2 s; the slowest process counts. `error` is
-    this process's own."""
+    """The best of 50 rounds, or of as many as begin in 0.2 s; the slowest process counts. `error`
+    is this process's own."""
     error = world.allreduce(error, MPI.MAX)
     if not error <= allowed:
         sys.exit(f"{row_name}: the answers of mpi4jax are off by {error:.3g}, more than {allowed}")

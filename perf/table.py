@@ -563,7 +563,8 @@ def distributed_text(rows, markdown=False):
             still, borders = all_rows[name, "still"], all_rows[name, "borders"]
             hidden.append((row, family, duration(seconds), duration(still), duration(borders),
                            f"{100 * borders / seconds:.1f} %",
-                           f"{100 * (1 - (seconds - still) / borders):.0f} %"))
+                           f"{100 * (1 - (seconds - still) / borders):.0f} %"
+                           if borders > 0.05 * seconds else "too little to tell"))
     out = laid_out(("two processes", "MPI", "vt", "beside", "its time", "ratio", "median",
                     "wanted", "reached"), lines, markdown)
     if hidden:

@@ -550,6 +550,10 @@ def distributed_text(rows, markdown=False):
         there = {other: theirs for (of, other), theirs in all_rows.items()
                  if of == name and other not in ("vt", "still", "borders")}
         for peer, theirs in there.items():
+            if theirs == 0:
+                lines.append((*ours, peer, "fails", *4 * ("",)))
+                ours = ("…", "", "")
+                continue
             wanted = distributed_targets.get(row, {}).get(peer)
             more = distributed_more_seconds.get(row, {}).get(peer)
             reached = seconds <= theirs + more if more else wanted and theirs / seconds >= wanted

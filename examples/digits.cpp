@@ -16,28 +16,16 @@
 #include "support/check.hpp"
 #include "support/csv.hpp"
 #include "support/digits.hpp"
+#include "support/digits_network.hpp"
 #include "support/png.hpp"
 
 namespace {
 
+using support::accuracy, support::logits, support::loss, support::Params, support::random_start;
 using support::classes, support::Data, support::evaluated, support::Images, support::pixels,
     support::read_digits;
-constexpr int hidden = 64;
 
-// --- the models, each written for one image ------------------------------------------------------
-
-struct Params {
-  vt::Tensor w1, b1, w2, b2;
-};
-
-vt::Tensor logits(const Params& p, const vt::Tensor& image) {
-  const vt::Tensor h = vt::tanh(vt::matmul(image, p.w1) + p.b1);
-  return vt::matmul(h, p.w2) + p.b2;
-}
-
-vt::Tensor loss(const Params& p, const vt::Tensor& image, const vt::Tensor& label) {
-  return vt::sparse_cross_entropy(logits(p, image), label);
-}
+// --- the other model, written for one image too --------------------------------------------------
 
 /// Softmax regression; `theta` holds 64×10 weights and 10 biases.
 vt::Tensor softmax_loss(const vt::Tensor& theta, const vt::Tensor& image, const vt::Tensor& label) {
@@ -88,12 +76,6 @@ int time_gradients(const Params& start, const Images& train) {
 }
 
 // --- 2: training with per-example clipping -------------------------------------------------------
-
-double accuracy(const Params& p, const Images& images) {
-  const vt::Tensor best =
-      vt::argmax(vt::vmap(logits, {.in_axes = {vt::unmapped, 0}})(p, images.pixels), 1);
-  return vt::mean((best == images.labels).astype(vt::f64)).item<double>();
-}
 
 Params train(Params p, const Data& data, int& failures) {
   constexpr int batch = 128, epochs = 30;
@@ -272,18 +254,6 @@ int newton(const Data& data) {
          "a loop over its 650 columns, jit(jvp(grad(objective)))");
   return failures +
          support::check("  both give the Hessian", hessian(theta), vt::stack(columns), 1e-9);
-}
-
-Params random_start() {
-  std::mt19937 random(2);
-  const auto normal = [&](int rows, int columns) {
-    std::normal_distribution<float> draw(0.0f, 1.0f / std::sqrt(static_cast<float>(rows)));
-    std::vector<float> values(static_cast<std::size_t>(rows) * columns);
-    for (float& v : values) v = draw(random);
-    return vt::tensor(values, {rows, columns});
-  };
-  return {normal(pixels, hidden), vt::zeros({hidden}), normal(hidden, classes),
-          vt::zeros({classes})};
 }
 
 int tour(const std::string& csv, const std::string& folder) {

@@ -525,6 +525,58 @@ def solver_figures_text(rows, markdown=False):
     return "\n\n".join(tables)
 
 
+# The same of the suite distributed, by row without its MPI: "one" is one process with all of a
+# batch, "raw" MPI itself, beside which a sum of one number may take 0.4 us more.
+distributed_targets = {
+    "psum/loop": {"mpi4jax": 1 / 0.75},
+    "psum/8388608": {"raw": 1 / 1.10},
+    "digits/32768": {"one": 2 * 0.95},
+    "heat/2048": {"raw": 0.9},
+}
+distributed_more_seconds = {"psum/loop": {"raw": 0.4e-6}}
+
+
+def distributed_text(rows, markdown=False):
+    """The suite `distributed`: each row by both MPIs beside its peers; and of the heat equation,
+    which part of the time that exchanges take alone it hides. `rows`: what the programs print."""
+    all_rows = {(row["name"], row["who"]): row["seconds"] for row in rows}
+    medians = {(row["name"], row["who"]): row["ratio"] for row in rows if "ratio" in row}
+    lines, hidden = [], []
+    for (name, who), seconds in all_rows.items():
+        if who != "vt":
+            continue
+        family, row = name.split("/", 1)
+        ours = (row, family, duration(seconds))
+        there = {other: theirs for (of, other), theirs in all_rows.items()
+                 if of == name and other not in ("vt", "still", "borders")}
+        for peer, theirs in there.items():
+            if theirs == 0:
+                lines.append((*ours, peer, "fails", *4 * ("",)))
+                ours = ("…", "", "")
+                continue
+            wanted = distributed_targets.get(row, {}).get(peer)
+            more = distributed_more_seconds.get(row, {}).get(peer)
+            reached = seconds <= theirs + more if more else wanted and theirs / seconds >= wanted
+            median = medians.get((name, peer))
+            lines.append((*ours, peer, duration(theirs), f"{theirs / seconds:.2f}",
+                          f"{median:.2f}" if median else "",
+                          f"{wanted:.2f}" if wanted else f"+ {duration(more)}" if more else "",
+                          ("yes" if reached else "NO") if wanted or more else ""))
+            ours = ("…", "", "")
+        if (name, "borders") in all_rows:
+            still, borders = all_rows[name, "still"], all_rows[name, "borders"]
+            hidden.append((row, family, duration(seconds), duration(still), duration(borders),
+                           f"{100 * borders / seconds:.1f} %",
+                           f"{100 * (1 - (seconds - still) / borders):.0f} %"
+                           if borders > 0.05 * seconds else "too little to tell"))
+    out = laid_out(("two processes", "MPI", "vt", "beside", "its time", "ratio", "median",
+                    "wanted", "reached"), lines, markdown)
+    if hidden:
+        out += "\n\n" + laid_out(("a step", "MPI", "vt", "without exchanges", "exchanges alone",
+                                  "of the step", "hidden"), hidden, markdown)
+    return out
+
+
 def text(times, counters, markdown=False):
     """`times`: seconds by row name; `counters`: further figures by row name. Rows without both
     sides are left out."""

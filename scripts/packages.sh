@@ -107,6 +107,13 @@ solver_peer_packages=(
   liblbfgs-dev=/usr/include/lbfgs.h
   libsundials-dev=/usr/include/cvode/cvode.h
 )
+# Of the suite distributed; the development packages bring mpicxx and mpicc of each.
+distributed_packages=(
+  openmpi-bin=mpirun.openmpi
+  libopenmpi-dev=mpicxx.openmpi
+  mpich=mpirun.mpich
+  libmpich-dev=mpicxx.mpich
+)
 docs_packages=(
   "python3-sphinx=/usr/lib/python3/dist-packages/sphinx"
   "python3-myst-parser=/usr/lib/python3/dist-packages/myst_parser"

@@ -176,7 +176,7 @@ TEST(Checkpoint, LargePartsAreReadInPieces) {
     const Mesh m = mesh({{"i", 2}});
     save(folder.file("x"), part_by_hand(x, m, sharded("i")), {.mesh = m, .specs = sharded("i")});
   });
-  for (const Sharding& s : {sharded("i", 1), sharded("i"), replicated})
+  for (const Sharding& s : {sharded("i", 1), sharded("i"), Sharding(replicated)})
     on_any_ranks(4, [&] {
       const Mesh m = mesh({{"i", 4}});
       const Tensor own = part_by_hand(x, m, s);

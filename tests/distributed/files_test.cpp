@@ -51,9 +51,9 @@ std::vector<Case> cases() {
   }
   const std::vector<MeshAxis> grid{{"a", 2}, {"b", 2}};
   for (const Sharding& s :
-       {replicated, sharded("a"), sharded("b", 1), sharded("b", 2), sharded({{"a", 0}, {"b", 1}}),
-        sharded({{"a", 2}, {"b", 0}}), sharded({{"a", 0}, {"b", 0}}), sharded({{"b", 0}, {"a", 0}}),
-        sharded({{"b", -1}, {"a", -1}})})
+       {Sharding(replicated), sharded("a"), sharded("b", 1), sharded("b", 2),
+        sharded({{"a", 0}, {"b", 1}}), sharded({{"a", 2}, {"b", 0}}), sharded({{"a", 0}, {"b", 0}}),
+        sharded({{"b", 0}, {"a", 0}}), sharded({{"b", -1}, {"a", -1}})})
     all.push_back({grid, s});
   return all;
 }
@@ -93,7 +93,8 @@ TEST(Parts, EveryDtype) {
 
 TEST(Parts, DerivativesAreThoseOfTheWhole) {
   on_any_ranks(4, [] {
-    for (const Sharding& s : {sharded("a", 2), sharded({{"b", 0}, {"a", 1}}), replicated}) {
+    for (const Sharding& s :
+         {sharded("a", 2), sharded({{"b", 0}, {"a", 1}}), Sharding(replicated)}) {
       SCOPED_TRACE(s.str());
       const Mesh m = mesh({{"a", 2}, {"b", 2}});
       // Of what ranks share each value counts once; and all parts do, all at once.

@@ -282,10 +282,13 @@ void all_gather(Channel& channel, const RankGroup& group, const void* given, voi
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);
   };
-  copy(part(group.own), given, bytes);
+  // Its own part is sent from where it was, and copied last: another process reads what this one
+  // has just written in twice the time.
   for (int step = 0; step + 1 < group.size; ++step)
-    swap(channel, group.rank(around(group, group.own + 1)), part(group.own - step),
-         group.rank(around(group, group.own - 1)), part(group.own - step - 1), bytes);
+    swap(channel, group.rank(around(group, group.own + 1)),
+         step == 0 ? given : part(group.own - step), group.rank(around(group, group.own - 1)),
+         part(group.own - step - 1), bytes);
+  copy(part(group.own), given, bytes);
 }
 
 void all_to_all(Channel& channel, const RankGroup& group, const void* given, void* got,

@@ -282,10 +282,15 @@ void all_gather(Channel& channel, const RankGroup& group, const void* given, voi
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);
   };
-  copy(part(group.own), given, bytes);
+  // A small part is sent from where it was, and copied last: other processes take twice as long to
+  // read what this one has just written.
+  const bool copied_last = bytes <= std::size_t{1} << 18;
+  if (!copied_last) copy(part(group.own), given, bytes);
   for (int step = 0; step + 1 < group.size; ++step)
-    swap(channel, group.rank(around(group, group.own + 1)), part(group.own - step),
+    swap(channel, group.rank(around(group, group.own + 1)),
+         copied_last && step == 0 ? given : part(group.own - step),
          group.rank(around(group, group.own - 1)), part(group.own - step - 1), bytes);
+  if (copied_last) copy(part(group.own), given, bytes);
 }
 
 void all_to_all(Channel& channel, const RankGroup& group, const void* given, void* got,

@@ -69,13 +69,16 @@ Vec<BufferRef> run(const GraphBody& graph, std::span<const BufferRef> inputs, bo
   for (const BufferRef& b : inputs) places.push_back(b->device);
   const Device device = device_of(graph, places);
   const bool on_host = device.kind == Device::Kind::cpu;
+  // Passes put exchanges together: all processes must run the same program, whoever sees the Graph
+  // for the first time.
+  const bool alike = communicates(graph);
   if (on_host && !host_compiles()) return interpreted(graph, inputs);
   // A list of calls differs from minibatch to minibatch, and is as soon planned as found again.
-  if (on_host && suits_call_list(graph))
+  if (on_host && !alike && suits_call_list(graph))
     return CallList(simplify(graph, SimplifyFor::running)).run(inputs);
   bool known = false;
   const std::shared_ptr<Seen> entry = entry_of(graph, device, known);
-  if (on_host && !known) {
+  if (on_host && !known && !alike) {
     const bool may_interpret = !host_must_compile() && is_little_work(graph) &&
                                !(at_first_sight && rounds_in_its_own_way(graph));
     if (std::optional<GraphBody> calls = as_batched_calls(graph, may_interpret)) {

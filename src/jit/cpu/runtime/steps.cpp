@@ -222,25 +222,24 @@ class MatrixStep : public PlacedStep {
 class CollectiveStep : public PlacedStep {
  public:
   CollectiveStep(const ProgramPlan& plan, std::size_t number)
-      : PlacedStep(plan, number, "processes", 1) {}
+      : PlacedStep(plan, number, how(plan.fusion.steps[number].part), 1) {}
   bool run(ProgramRun& run) const override {
-    using Part = FusedStep::Part;
     const Places places = places_in(run);
     const void* const given = places.size() > 1 ? places[0] : nullptr;
-    if (fused_.part == Part::whole) run_collective(equation(), graph(), given, places.back());
-    else if (fused_.part == Part::begin)
-      begin_collective(equation(), graph(), given, places.back());
-    else finish_collective(equation(), graph(), places.back());
+    switch (fused_.part) {
+      case Part::whole: run_collective(equation(), graph(), given, places.back()); break;
+      case Part::begin: begin_collective(equation(), graph(), given, places.back()); break;
+      case Part::finish: finish_collective(equation(), graph(), places.back()); break;
+    }
     return false;
   }
 
  private:
-  std::string title() const override {
-    const std::string axis = equation().as<CollectiveParams>().axis->name;
-    const char* const part = fused_.part == FusedStep::Part::begin    ? "begin, "
-                             : fused_.part == FusedStep::Part::finish ? "finish, "
-                                                                      : "";
-    return part + ("between the processes along " + axis) + ": " + equation_text();
+  using Part = FusedStep::Part;
+  static const char* how(Part part) {
+    return part == Part::begin    ? "processes, begun"
+           : part == Part::finish ? "processes, waited for"
+                                  : "processes";
   }
 };
 

@@ -11,11 +11,17 @@ namespace exchange_overlap {
 
 using Part = FusedStep::Part;
 
+bool may_be_cut(const Fusion& fusion, const FusedStep& s) {
+  if (s.equation < 0) return false;
+  const Equation& e = fusion.graph.equations[s.equation];
+  return e.op == Op::ppermute && communicates(e) && fusion.graph.aval(e.outputs[0]).elements() > 0;
+}
+
 class Order {
  public:
   explicit Order(const Fusion& fusion) : fusion_(fusion) {
     for (const FusedStep& s : fusion.steps) {
-      if (!may_be_cut(s)) {
+      if (!may_be_cut(fusion, s)) {
         steps_.push_back(s);
         continue;
       }
@@ -49,12 +55,6 @@ class Order {
   }
 
  private:
-  bool may_be_cut(const FusedStep& s) const {
-    if (s.equation < 0) return false;
-    const Equation& e = fusion_.graph.equations[s.equation];
-    return e.op == Op::ppermute && communicates(e) &&
-           fusion_.graph.aval(e.outputs[0]).elements() > 0;
-  }
   bool keeps_its_order(const FusedStep& s) const {
     return s.part != Part::finish &&
            any_of(s.equations(), [&](int e) { return keeps_order(fusion_.graph.equations[e]); });
@@ -110,12 +110,9 @@ class Order {
 }  // namespace exchange_overlap
 
 void overlap_exchanges(Fusion& fusion) {
-  const auto is_exchange = [&](const FusedStep& s) {
-    if (s.equation < 0) return false;
-    const Equation& e = fusion.graph.equations[s.equation];
-    return e.op == Op::ppermute && communicates(e);
-  };
-  if (any_of(fusion.steps, is_exchange)) fusion.steps = exchange_overlap::Order(fusion).run();
+  using namespace exchange_overlap;
+  if (any_of(fusion.steps, [&](const FusedStep& s) { return may_be_cut(fusion, s); }))
+    fusion.steps = Order(fusion).run();
 }
 
 }  // namespace vt::detail

@@ -47,11 +47,10 @@ AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride)
   return axes.known.back();
 }
 
-bool communicates(Op op, const ParamsRef& params) {
+bool collective_search::exchanges(Op op, const ParamsRef& params) {
   if (is_collective(op))
     return op != Op::spread && op != Op::axis_index &&
            params->as<CollectiveParams>().axis->is_of_mesh();
-  if (!has_axes(op)) return false;
   for (const GraphRef& body : bodies_of(params))
     if (communicates(*body)) return true;
   return false;

@@ -16,6 +16,9 @@ constexpr bool has_axes(Op op) {
 bool works_over(Op, const ParamsRef&, const NamedAxis& axis);
 bool works_over(const GraphBody&, const NamedAxis& axis);
 
+namespace collective_search {
+bool exchanges(Op, const ParamsRef&);
+}
 /// The axis of that name in meshes whose ranks lie so: one object for equal ones, so that a Graph
 /// is the same when it is recorded again.
 AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride);
@@ -23,10 +26,10 @@ AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride)
 /// Does it exchange data with other processes, itself or in a sub-graph? All processes must do this
 /// in the same order: no pass moves it into or out of a branch or loop, and programs run it in the
 /// order of the Graph.
-bool communicates(Op, const ParamsRef&);
-inline bool communicates(const Equation& e) {
-  return has_axes(e.op) && communicates(e.op, e.params);
+inline bool communicates(Op op, const ParamsRef& params) {
+  return has_axes(op) && collective_search::exchanges(op, params);
 }
+inline bool communicates(const Equation& e) { return communicates(e.op, e.params); }
 /// Asks each sub-graph once.
 bool communicates(const GraphBody&);
 

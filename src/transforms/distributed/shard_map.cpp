@@ -13,6 +13,7 @@
 #include "../../trace/record/state.hpp"
 #include "../../trace/record/thread_state.hpp"
 #include "shared_values.hpp"
+#include "together.hpp"
 
 namespace vt::detail {
 
@@ -120,26 +121,16 @@ class TogetherScope {
   bool before_;
 };
 
-/// What to say of two Graphs that should be the same: their first lines that differ.
+/// What to say of two Graphs that should be the same.
 std::string difference(const std::string& first, int rank, const std::string& own) {
-  const auto line_from = [](const std::string& s, std::size_t& at) {
-    const std::size_t begin = std::min(at, s.size()), end = std::min(s.find('\n', begin), s.size());
-    at = end + 1;
-    return s.substr(begin, end - begin);
-  };
   const auto without_place = [](const std::string& line) {
     return line.substr(0, line.find("  #"));
   };
-  std::size_t a = 0, b = 0;
-  for (;;) {
-    const bool ends = a >= first.size() || b >= own.size();
-    const std::string x = line_from(first, a), y = line_from(own, b);
-    if (without_place(x) != without_place(y) || ends)
-      return formatted(
-          "vt::shard_map: processes record different functions. The first line that differs is\n"
-          "  on rank 0: {}\n  on rank {}: {}\n  ",
-          x, rank, y);
-  }
+  const auto [x, y] = first_difference(first, own, without_place);
+  return formatted(
+      "vt::shard_map: processes record different functions. The first line that differs is\n"
+      "  on rank 0: {}\n  on rank {}: {}\n  ",
+      x, rank, y);
 }
 
 void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs>& inputs,

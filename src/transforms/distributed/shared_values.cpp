@@ -109,10 +109,32 @@ std::shared_ptr<const CustomRule> refused_outside(const CustomRule& rule, CallSi
   return refused;
 }
 
+/// The body of an equation, for operands that differ so.
+struct Body {
+  GraphRef graph;
+  Vec<Differs> outputs;
+};
+/// Bodies that were walked: loops come to their fixpoint at each level of nesting anew.
+class Bodies {
+ public:
+  explicit Bodies(Mesh mesh) : mesh(mesh) {}
+  Body of(const GraphRef& from, const Vec<Differs>& operands, const Vec<Differs>& wanted);
+  const Mesh mesh;
+
+ private:
+  struct Known {
+    GraphRef from;
+    Vec<Differs> operands, wanted;
+    Body body;
+  };
+  HashMap<const GraphBody*, Vec<Known>> known_;
+};
+
 /// One Graph, or the body of an equation.
 class Walk {
  public:
-  Walk(const GraphBody& from, Mesh mesh) : from_(from), mesh_(mesh), copy_(from.avals, to_) {}
+  Walk(const GraphBody& from, Bodies& bodies)
+      : from_(from), bodies_(bodies), mesh_(bodies.mesh), copy_(from.avals, to_) {}
 
   SharedGraph run(const Vec<Differs>& inputs, const Vec<Differs>& wanted) {
     for (std::size_t i = 0; i < from_.inputs.size(); ++i) {
@@ -295,32 +317,27 @@ class Walk {
 
   void body_of_call(const Equation& e, Equation& made, Copier& copy) {
     CallParams p = e.as<CallParams>();
-    const Bodies bodies = settled(made, 0, 0, [&](const Vec<Differs>& operands) {
-      return Vec<SharedGraph>{Walk(*p.body, mesh_).run(operands, {})};
+    const Vec<Body> bodies = settled(made, 0, 0, [&](const Vec<Differs>& operands) {
+      return Vec<Body>{bodies_.of(p.body, operands, {})};
     });
-    p.body = bodies.graphs[0];
+    p.body = bodies[0].graph;
     if (p.rule) p.rule = refused_outside(*p.rule, e.where);
     made.params = make_params(std::move(p));
-    place(e, std::move(made), copy, bodies.outputs);
+    place(e, std::move(made), copy, bodies[0].outputs);
   }
 
   // --- branches and loops ------------------------------------------------------------------------
-
-  struct Bodies {
-    Vec<GraphRef> graphs;
-    Vec<Differs> outputs;  ///< of the last of them
-  };
 
   /// Bodies for the operands from number `first` on, in which none is spread again and again: one
   /// that bodies read only as their own is spread outside, but for the first `carries`. `make`: the
   /// bodies for operands that differ so.
   template <class Make>
-  Bodies settled(Equation& made, std::size_t first, std::size_t carries, const Make& make) {
+  Vec<Body> settled(Equation& made, std::size_t first, std::size_t carries, const Make& make) {
     for (;;) {
       Vec<Differs> operands;
       for (std::size_t i = first; i < made.inputs.size(); ++i)
         operands.push_back(differs(made.inputs[i]));
-      Vec<SharedGraph> bodies = make(operands);
+      Vec<Body> bodies = make(operands);
       bool again = false;
       for (std::size_t i = carries; i < operands.size(); ++i) {
         const Differs more = only_spread(bodies, i);
@@ -328,24 +345,19 @@ class Walk {
         made.inputs[first + i] = spread(made.inputs[first + i], operands[i] | more, made.where);
         again = again || differs(made.inputs[first + i]) != operands[i];
       }
-      if (again) continue;
-      Bodies result;
-      result.outputs = bodies.back().outputs;
-      for (SharedGraph& b : bodies)
-        result.graphs.push_back(std::make_shared<const GraphBody>(std::move(b.graph)));
-      return result;
+      if (!again) return bodies;
     }
   }
 
   /// The axes along which all readers of input i take it spread; none if one takes it as it is.
-  Differs only_spread(const Vec<SharedGraph>& bodies, std::size_t i) const {
+  Differs only_spread(const Vec<Body>& bodies, std::size_t i) const {
     Differs axes = bit(static_cast<int>(mesh_.size())) - 1;
     bool read = false;
-    for (const SharedGraph& b : bodies) {
-      const Var v = b.graph.inputs[i];
-      for (Var o : b.graph.outputs)
+    for (const Body& b : bodies) {
+      const Var v = b.graph->inputs[i];
+      for (Var o : b.graph->outputs)
         if (o == v) return 0;
-      for (const Equation& e : b.graph.equations) {
+      for (const Equation& e : b.graph->equations) {
         if (std::find(e.inputs.begin(), e.inputs.end(), v) == e.inputs.end()) continue;
         if (e.op != Op::spread) return 0;
         read = true;
@@ -362,20 +374,21 @@ class Walk {
     // A spread inside would make a psum of the derivative's branch, to which not all come.
     for (std::size_t i = 1; i < made.inputs.size(); ++i)
       made.inputs[i] = spread(made.inputs[i], predicate, e.where);
-    const Bodies bodies = settled(made, 1, 0, [&](const Vec<Differs>& operands) {
+    const Vec<Body> bodies = settled(made, 1, 0, [&](const Vec<Differs>& operands) {
       Vec<Differs> all(e.outputs.size(), predicate);
       for (const GraphRef& branch : p.branches) {
-        const Vec<Differs> own = Walk(*branch, mesh_).run(operands, {}).outputs;
+        const Vec<Differs> own = bodies_.of(branch, operands, {}).outputs;
         for (std::size_t k = 0; k < all.size(); ++k) all[k] |= own[k];
       }
-      Vec<SharedGraph> branches;
+      Vec<Body> branches;
       for (const GraphRef& branch : p.branches)
-        branches.push_back(Walk(*branch, mesh_).run(operands, all));
+        branches.push_back(bodies_.of(branch, operands, all));
       return branches;
     });
-    p.branches = bodies.graphs;
+    p.branches.clear();
+    for (const Body& b : bodies) p.branches.push_back(b.graph);
     made.params = make_params(std::move(p));
-    place(e, std::move(made), copy, bodies.outputs);
+    place(e, std::move(made), copy, bodies[0].outputs);
   }
 
   void loop(const Equation& e, Equation& made, Copier& copy) {
@@ -386,7 +399,7 @@ class Walk {
     Vec<Differs> carried;
     for (std::size_t i = 0; i < carries; ++i) carried.push_back(differs(made.inputs[i]));
     Differs predicate = 0;
-    const Bodies bodies = settled(made, 0, carries, [&](Vec<Differs> operands) {
+    const Vec<Body> bodies = settled(made, 0, carries, [&](Vec<Differs> operands) {
       for (bool grew = true; grew;) {
         grew = false;
         for (std::size_t i = carries; i < operands.size(); ++i) {  // as those of a branch
@@ -395,31 +408,33 @@ class Walk {
         }
         for (std::size_t i = 0; i < carries; ++i) operands[i] |= carried[i];
         if (is_while)
-          predicate = Walk(*e.as<WhileParams>().condition, mesh_).run(operands, {}).outputs[0];
-        const Vec<Differs> next = Walk(*body, mesh_).run(operands, {}).outputs;
+          predicate = bodies_.of(e.as<WhileParams>().condition, operands, {}).outputs[0];
+        const Vec<Differs> next = bodies_.of(body, operands, {}).outputs;
         for (std::size_t i = 0; i < carries; ++i) {
           const Differs all = carried[i] | next[i] | predicate;
           grew = grew || all != carried[i];
           carried[i] = all;
         }
       }
-      Vec<SharedGraph> made_bodies;
-      if (is_while)
-        made_bodies.push_back(Walk(*e.as<WhileParams>().condition, mesh_).run(operands, {}));
+      Vec<Body> made_bodies;
+      if (is_while) made_bodies.push_back(bodies_.of(e.as<WhileParams>().condition, operands, {}));
       Vec<Differs> wanted(body->outputs.size(), 0);
       std::copy(carried.begin(), carried.end(), wanted.begin());
-      made_bodies.push_back(Walk(*body, mesh_).run(operands, wanted));
+      made_bodies.push_back(bodies_.of(body, operands, wanted));
       return made_bodies;
     });
     check_predicate(mesh_, e, predicate, "vt::while_loop");
     for (std::size_t i = 0; i < carries; ++i)
       made.inputs[i] = spread(made.inputs[i], carried[i], e.where);
-    made.params = with_bodies(e.params, {bodies.graphs.data(), bodies.graphs.size()});
-    place(e, std::move(made), copy, bodies.outputs);
+    Vec<GraphRef> graphs;
+    for (const Body& b : bodies) graphs.push_back(b.graph);
+    made.params = with_bodies(e.params, {graphs.data(), graphs.size()});
+    place(e, std::move(made), copy, bodies.back().outputs);
   }
 
   const GraphBody& from_;
-  Mesh mesh_;
+  Bodies& bodies_;
+  const Mesh mesh_;
   GraphBody to_;
   Copier copy_;
   Vec<Differs> differs_;                 ///< per Var of `to_`
@@ -427,11 +442,22 @@ class Walk {
   HashMap<Var, bool> is_literal_;        ///< per Var of `to_`
 };
 
+Body Bodies::of(const GraphRef& from, const Vec<Differs>& operands, const Vec<Differs>& wanted) {
+  for (const Known& k : known_[from.get()])
+    if (k.operands == operands && k.wanted == wanted) return k.body;
+  SharedGraph made = Walk(*from, *this).run(operands, wanted);
+  const Body body{std::make_shared<const GraphBody>(std::move(made.graph)),
+                  std::move(made.outputs)};
+  known_[from.get()].push_back({from, operands, wanted, body});
+  return body;
+}
+
 }  // namespace shared_values
 
 SharedGraph with_shared_values(const GraphBody& g, std::span<const AxisRef> mesh,
                                const Vec<Differs>& inputs, const Vec<Differs>& wanted) {
-  SharedGraph result = shared_values::Walk(g, mesh).run(inputs, wanted);
+  shared_values::Bodies bodies(mesh);
+  SharedGraph result = shared_values::Walk(g, bodies).run(inputs, wanted);
   debug_check(result.graph, "vt::shard_map");
   return result;
 }

@@ -29,19 +29,19 @@ inline std::string line_at(const std::string& text, std::size_t& at) {
   return line;
 }
 
-/// The first lines that differ, or "nothing" behind the last one.
-inline std::pair<std::string, std::string> first_difference_of(const std::string& a,
-                                                               const std::string& b) {
+}  // namespace agreement
+
+std::pair<std::string, std::string> first_difference(
+    const std::string& a, const std::string& b,
+    FunctionRef<std::string(const std::string&)> compared) {
   std::size_t i = 0, j = 0;
   for (;;) {
     const bool a_ends = i >= a.size(), b_ends = j >= b.size();
-    std::string x = line_at(a, i), y = line_at(b, j);
-    if (x == y && !a_ends && !b_ends) continue;
+    std::string x = agreement::line_at(a, i), y = agreement::line_at(b, j);
+    if (compared(x) == compared(y) && !a_ends && !b_ends) continue;
     return {a_ends ? "nothing" : x, b_ends ? "nothing" : y};
   }
 }
-
-}  // namespace agreement
 
 void Together::gather(const void* given, void* got, std::size_t bytes) const {
   World& world = World::current();
@@ -131,7 +131,8 @@ void Together::same(const std::string& text, ErrorKind kind, const char* what) c
   if (other == hashes.end()) return;
   const auto rank = static_cast<std::size_t>(other - hashes.begin());
   const std::vector<std::string> all = texts(text);
-  const auto [first, second] = agreement::first_difference_of(all[0], all[rank]);
+  const auto whole = [](const std::string& line) { return line; };
+  const auto [first, second] = first_difference(all[0], all[rank], whole);
   fail(kind,
        formatted("{}: {} differ between processes: on rank 0 {}, on rank {} {}", function_, what,
                  first, rank, second),

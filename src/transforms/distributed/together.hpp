@@ -4,12 +4,19 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/detail/function.hpp>
 #include <vt/error.hpp>
 
 namespace vt::detail {
+
+/// The first lines in which two texts differ, or "nothing" behind the last one. `compared`: what
+/// counts of a line.
+std::pair<std::string, std::string> first_difference(
+    const std::string& a, const std::string& b,
+    FunctionRef<std::string(const std::string&)> compared);
 
 /// An error of one process.
 struct RankFailure {

@@ -60,6 +60,7 @@ Program::Program(const GraphBody& graph, const OwnedInputs& owned, std::int64_t 
     const Step& step = *steps_.back();
     plan_.fusion.steps[k].writes_given_memory = !step.makes_buffers();
     makes_buffers_ = makes_buffers_ || step.makes_buffers();
+    begins_exchanges_ = begins_exchanges_ || plan_.fusion.steps[k].part == FusedStep::Part::begin;
     counts_.add(step.counts());
   }
   Vec<bool> within_results;

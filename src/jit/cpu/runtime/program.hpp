@@ -108,6 +108,7 @@ class Program : public Executable {
   Vec<std::size_t> overwritten_;
   bool by_rows_ = false;
   bool makes_buffers_ = false;  // has equations that are loops or interpreted
+  bool begins_exchanges_ = false;
   StepCounts counts_;
 };
 

@@ -4,7 +4,6 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../../../trace/base/timeline.hpp"
-#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/processes/collective.hpp"
 #include "../../../trace/record/node.hpp"
 #include "../../../trace/record/thread_state.hpp"
@@ -116,7 +115,7 @@ void Program::run_into(std::span<const void* const> inputs, std::span<void* cons
 
 std::uint64_t Program::run_steps(ProgramRun& run, std::uint64_t measured) const {
   std::uint64_t parallel = 0;
-  program_runs::Exchanges exchanges(communicates(graph()));
+  program_runs::Exchanges exchanges(begins_exchanges_);
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step* step = steps_[k].get();
     if (!step->is_paired()) {

@@ -80,6 +80,7 @@ class Program : public Executable {
   bool cut_by_rows();
   /// How many steps ran on several threads.
   std::uint64_t run_steps(ProgramRun&, std::uint64_t measured) const;
+  std::uint64_t run_each(ProgramRun&, std::uint64_t measured) const;
   [[noreturn]] void fail_in(const Step& step, const Error& error) const;
   /// Gives inputs, results, and all that is placed relative to them, their addresses: what `input`
   /// and `result` say of a number.

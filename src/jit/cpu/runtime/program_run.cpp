@@ -12,21 +12,6 @@
 
 namespace vt::detail {
 
-namespace program_runs {
-
-/// Where an error ends the run, what was begun must end first: its memory goes with the run.
-struct Exchanges {
-  explicit Exchanges(bool any) : open(any) {}
-  ~Exchanges() {
-    if (open) end_collectives();
-  }
-  Exchanges(const Exchanges&) = delete;
-  Exchanges& operator=(const Exchanges&) = delete;
-  bool open;
-};
-
-}  // namespace program_runs
-
 template <class Input, class Result>
 void Program::bind(void** pointers, const Input& input, const Result& result, void* arena) const {
   const GraphBody& g = graph();
@@ -114,8 +99,17 @@ void Program::run_into(std::span<const void* const> inputs, std::span<void* cons
 }
 
 std::uint64_t Program::run_steps(ProgramRun& run, std::uint64_t measured) const {
+  if (!begins_exchanges_) return run_each(run, measured);
+  try {
+    return run_each(run, measured);
+  } catch (...) {
+    end_collectives();  // what was begun: its memory goes with the run
+    throw;
+  }
+}
+
+std::uint64_t Program::run_each(ProgramRun& run, std::uint64_t measured) const {
   std::uint64_t parallel = 0;
-  program_runs::Exchanges exchanges(begins_exchanges_);
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     const Step* step = steps_[k].get();
     if (!step->is_paired()) {
@@ -130,7 +124,6 @@ std::uint64_t Program::run_steps(ProgramRun& run, std::uint64_t measured) const 
     if (makes_buffers_)
       for (Var v : plan_.buffers.released[k]) run.produced[v] = {};
   }
-  exchanges.open = false;
   return parallel;
 }
 

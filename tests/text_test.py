@@ -1,4 +1,5 @@
-"""Checks the text of the tree: no line beyond 100 characters, and C++ as clang-format writes it.
+"""Checks the text of the tree: no line beyond 100 characters, C++ as clang-format writes it, and
+no large file that is no text.
 
 Usage: text_test.py REPOSITORY. Where clang-format-19 is not installed only the lines are checked.
 """
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 COLUMNS = 100
+LARGEST_BINARY = 1 << 20  # bytes: a package or a program that was added by mistake is larger
 root = Path(sys.argv[1])
 # Numbers that programs write and read, and a text that is not ours.
 exempt = ("perf/data/", "perf/results/", "examples/data/", "LICENSE")
@@ -22,8 +24,10 @@ errors = []
 texts = 0
 for name in names:
     content = (root / name).read_bytes()
-    if b"\0" in content:
-        continue  # no text
+    if b"\0" in content:  # no text
+        if len(content) > LARGEST_BINARY:
+            errors.append(f"{name}: {len(content)} bytes that are no text: is it here by mistake?")
+        continue
     texts += 1
     for number, line in enumerate(content.decode("utf-8").split("\n"), 1):
         if len(line) > COLUMNS and not address.fullmatch(line):

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -57,6 +58,21 @@ std::uint64_t host_number() {
   const ssize_t n = ::readlink("/proc/self/ns/pid", text, sizeof text);
   if (n > 0) add(text, static_cast<std::size_t>(n));
   return hash;
+}
+
+/// Whether a process of this host has ended, also where its launcher has not asked for its status
+/// yet (state Z of /proc/PID/stat, which comes behind the name in parentheses).
+bool has_ended(std::int64_t process) {
+  if (::kill(static_cast<pid_t>(process), 0) != 0) return errno == ESRCH;
+  std::FILE* const file = std::fopen(formatted("/proc/{}/stat", process).c_str(), "r");
+  if (!file) return false;  // no /proc, or no access to it
+  char text[256];
+  const std::string_view read(text, std::fread(text, 1, sizeof text, file));
+  std::fclose(file);
+  const std::size_t name_end = read.rfind(") ");
+  if (name_end == read.npos || name_end + 2 >= read.size()) return false;
+  const char state = read[name_end + 2];
+  return state == 'Z' || state == 'X';
 }
 
 class MpiTransport final : public Transport {
@@ -223,8 +239,7 @@ class MpiTransport final : public Transport {
   bool is_gone(int r) override {
     const Place &place = places_[static_cast<std::size_t>(r)],
                 &own = places_[static_cast<std::size_t>(rank_)];
-    return place.host == own.host && ::kill(static_cast<pid_t>(place.process), 0) != 0 &&
-           errno == ESRCH;
+    return place.host == own.host && has_ended(place.process);
   }
 
   // MPI_Finalize waits for all ranks: for ever if one is gone. And a launcher ends all processes

@@ -66,6 +66,47 @@ TEST(ThreadExchanges, GoInPieces) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// While receives look for theirs, messages come: none may get what an earlier one waits for. They
+// look as long as there is any message, as that of the third rank here.
+TEST(ThreadExchanges, MessagesOfOneSenderComeInOrder) {
+  using namespace vt::detail;
+  constexpr int rounds = 5'000, together = 4;
+  const auto transports = loopback_transports(3);
+  int other = 3, got = 0;
+  Transfer last, last_received;
+  transports[2]->begin_send(1, 9, &other, sizeof other, last);
+  const auto wait = [](Transport& own, std::span<Transfer> all) {
+    for (Transfer& t : all)
+      for (int polls = 1; !own.is_done(t); ++polls)
+        if (polls % 256 == 0) ::sched_yield();
+  };
+  std::thread sender([&] {
+    for (int round = 0; round < rounds; ++round) {
+      Transfer all[together];
+      int values[together];
+      for (int k = 0; k < together; ++k) {
+        values[k] = round * together + k;
+        transports[0]->begin_send(1, 5, &values[k], sizeof values[k], all[k]);
+      }
+      wait(*transports[0], all);
+    }
+  });
+  int wrong = 0;
+  for (int round = 0; round < rounds; ++round) {
+    Transfer all[together];
+    int values[together] = {};
+    for (int k = 0; k < together; ++k)
+      transports[1]->begin_receive(0, 5, &values[k], sizeof values[k], all[k]);
+    wait(*transports[1], all);
+    for (int k = 0; k < together; ++k) wrong += values[k] != round * together + k;
+  }
+  sender.join();
+  EXPECT_EQ(wrong, 0);
+  transports[1]->begin_receive(2, 9, &got, sizeof got, last_received);
+  EXPECT_TRUE(transports[1]->is_done(last_received) && transports[2]->is_done(last));
+  EXPECT_EQ(got, other);
+}
+
 #ifdef __SANITIZE_THREAD__  // twenty times as long
 INSTANTIATE_TEST_SUITE_P(Ranks, ExchangesOfThreads, ::testing::Values(2, 3));
 #else

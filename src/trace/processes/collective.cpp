@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "shards.hpp"
 #include "world.hpp"
 
 namespace vt::detail {
@@ -22,6 +23,28 @@ inline std::string text_of(const Equation& e, const GraphBody& graph) {
          "\" of " + graph.aval(e.inputs[0]).str();
 }
 
+/// ranks: World or Shard.
+template <class Ranks>
+void exchange(Ranks& ranks, const RankGroup& group, const Equation& e, const Aval& in,
+              const void* given, void* got, const CollectiveSite& site) {
+  const auto& p = e.as<CollectiveParams>();
+  const std::size_t bytes = in.bytes();
+  const auto reduce = [&](RankReduction how) {
+    ranks.all_reduce(group, how, in.dtype, given, got, in.elements(), site);
+  };
+  switch (e.op) {
+    case Op::psum: return reduce(RankReduction::sum);
+    case Op::pmax: return reduce(RankReduction::max);
+    case Op::pmin: return reduce(RankReduction::min);
+    case Op::all_gather: return ranks.all_gather(group, given, got, bytes, site);
+    case Op::all_to_all:
+      return ranks.all_to_all(group, given, got, bytes / static_cast<std::size_t>(group.size),
+                              site);
+    default:
+      return ranks.permute(group, {p.sources.data(), p.sources.size()}, given, got, bytes, site);
+  }
+}
+
 }  // namespace collective_runs
 
 void run_collective(const Equation& e, const GraphBody& graph, const void* given, void* got) {
@@ -32,36 +55,26 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
          "vt::" + std::string(name_of(e.op)) + ": the lanes of \"" + axis.name +
              "\" are known only inside its vt::vmap; it cannot be run alone",
          e.where);
-  World& world = World::current();
-  const RankGroup group = collective_runs::group_along(axis, world.rank());
+  Shard* const shard = Shard::current();
+  const int rank = shard ? shard->rank() : World::current().rank();
+  const RankGroup group = collective_runs::group_along(axis, rank);
   if (e.op == Op::axis_index) {
     *static_cast<std::int32_t*>(got) = group.own;
     return;
   }
   const Aval& in = graph.aval(e.inputs[0]);
-  const std::size_t bytes = in.bytes();
   if (e.op == Op::spread) {
-    if (given != got) std::memcpy(got, given, bytes);
+    if (given != got) std::memcpy(got, given, in.bytes());
     return;
   }
   const auto text = [&] { return collective_runs::text_of(e, graph); };
   const CollectiveSite site{text, e.where};
-  const auto reduce = [&](RankReduction how) {
-    world.all_reduce(group, how, in.dtype, given, got, in.elements(), site);
-  };
-  switch (e.op) {
-    case Op::psum: return reduce(RankReduction::sum);
-    case Op::pmax: return reduce(RankReduction::max);
-    case Op::pmin: return reduce(RankReduction::min);
-    case Op::all_gather: return world.all_gather(group, given, got, bytes, site);
-    case Op::all_to_all:
-      return world.all_to_all(group, given, got, bytes / static_cast<std::size_t>(axis.size), site);
-    default:
-      return world.permute(group, {p.sources.data(), p.sources.size()}, given, got, bytes, site);
-  }
+  if (shard) collective_runs::exchange(*shard, group, e, in, given, got, site);
+  else collective_runs::exchange(World::current(), group, e, in, given, got, site);
 }
 
 void begin_collective(const Equation& e, const GraphBody& graph, const void* given, void* got) {
+  if (Shard::current()) return run_collective(e, graph, given, got);
   const auto& p = e.as<CollectiveParams>();
   World& world = World::current();
   const auto text = [&] { return collective_runs::text_of(e, graph); };
@@ -71,6 +84,7 @@ void begin_collective(const Equation& e, const GraphBody& graph, const void* giv
 }
 
 void finish_collective(const Equation& e, const GraphBody& graph, void* got) {
+  if (Shard::current()) return;  // begun as a whole
   const auto text = [&] { return collective_runs::text_of(e, graph); };
   World::current().finish(got, {text, e.where});
 }

@@ -170,6 +170,48 @@ void doubling(Channel& channel, const RankGroup& group, CombineLoop combine, con
   if (own < 2 * rest) send(channel, group.rank(own + 1), got, bytes);
 }
 
+/// What `doubling` gives, of a power of two of members, with large arrays: in each step a rank
+/// keeps half of what it has, and sends the other half to the neighbour that keeps that one. Then
+/// the halves go back.
+void halving(Channel& channel, const RankGroup& group, CombineLoop combine, const void* given,
+             void* got, std::size_t elements, std::size_t width) {
+  const std::size_t piece = std::max<std::size_t>(channel.piece / width, 1) * width;
+  auto* const slots = static_cast<unsigned char*>(channel.scratch.take(window * piece));
+  struct Part {
+    std::size_t begin, end;
+    std::size_t bytes(std::size_t element) const { return (end - begin) * element; }
+  };
+  struct Step {
+    int peer;
+    Part kept, given;
+  };
+  Vec<Step> steps;
+  Part own = {0, elements};
+  for (int distance = 1; distance < group.size; distance *= 2) {
+    const int partner = group.own ^ distance;
+    const bool is_lower = group.own < partner;
+    const std::size_t middle = own.begin + (own.end - own.begin) / 2;
+    const Part lower = {own.begin, middle}, upper = {middle, own.end};
+    const Step step = {group.rank(partner), is_lower ? lower : upper, is_lower ? upper : lower};
+    const void* const mine = distance == 1 ? given : got;
+    const Stream stream = {step.peer, at(mine, step.given.begin * width), step.given.bytes(width),
+                           step.peer, nullptr, step.kept.bytes(width), piece};
+    run(channel, stream, slots, [&](std::size_t offset, const void* data, std::size_t bytes) {
+      const std::size_t place = step.kept.begin * width + offset;
+      const void *const first = is_lower ? at(mine, place) : data,
+                 *const second = is_lower ? data : at(mine, place);
+      combine(at(got, place), first, second, bytes / width);
+    });
+    own = step.kept;
+    steps.push_back(step);
+  }
+  for (std::size_t k = steps.size(); k-- > 0;) {
+    const Step& step = steps[k];
+    run(channel, {step.peer, at(got, step.kept.begin * width), step.kept.bytes(width), step.peer,
+                  at(got, step.given.begin * width), step.given.bytes(width), channel.longest});
+  }
+}
+
 /// Elements of a large array that one member combines.
 struct Blocks {
   std::size_t elements, each;
@@ -271,6 +313,17 @@ void all_reduce(Channel& channel, const RankGroup& group, RankReduction how, DTy
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, given, got, width);
   gather_blocks(channel, group, blocks, got, width);
+}
+
+void all_reduce_in_tree(Channel& channel, const RankGroup& group, RankReduction how, DType dtype,
+                        const void* given, void* got, std::size_t elements) {
+  using namespace steps;
+  if (elements == 0) return;
+  const CombineLoop combine = combine_loop(how, dtype);
+  const std::size_t width = size_of(dtype), bytes = elements * width;
+  if (bytes <= most_whole(group))
+    doubling(channel, group, combine, given, got, elements, bytes);
+  else halving(channel, group, combine, given, got, elements, width);
 }
 
 void all_gather(Channel& channel, const RankGroup& group, const void* given, void* got,

@@ -68,6 +68,9 @@ namespace exchanges {
 
 void all_reduce(Channel&, const RankGroup&, RankReduction, DType, const void* given, void* got,
                 std::size_t elements);
+/// The sums of neighbours first, for all sizes; as World::all_reduce_in_tree has it.
+void all_reduce_in_tree(Channel&, const RankGroup&, RankReduction, DType, const void* given,
+                        void* got, std::size_t elements);
 void all_gather(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void all_to_all(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void permute(Channel&, const RankGroup&, std::span<const std::int64_t> sources, const void* given,

@@ -135,34 +135,39 @@ class Loopback final : public Transport {
  private:
   Mailbox& box_of(int rank) { return hub_->boxes[static_cast<std::size_t>(rank)]; }
 
-  /// The oldest message that a receive waits for, or null.
-  Handle* post_for(const Handle& receive) {
+  /// A receive, and the message that it gets: the first one that was begun, and the oldest. Null:
+  /// none waits for what is there.
+  struct Match {
+    std::size_t receive = 0;
+    Handle* send = nullptr;
+  };
+  Match match() {
+    if (box_.post_count.load(std::memory_order_acquire) == 0) return {};
+    // All receives see the same messages, so that those of one sender come in order.
     const std::lock_guard hold(box_.mutex);
-    for (std::size_t i = 0; i < box_.posts.size(); ++i) {
-      const Post post = box_.posts[i];
-      if (post.from != receive.peer || post.send->tag != receive.tag) continue;
-      remove_at(box_.posts, i);
-      box_.post_count.store(box_.posts.size(), std::memory_order_release);
-      post.send->state.store(Handle::taken, std::memory_order_relaxed);
-      return post.send;
+    for (std::size_t r = 0; r < receives_.size(); ++r) {
+      const Handle& receive = handle_of(*receives_[r]);
+      for (std::size_t i = 0; i < box_.posts.size(); ++i) {
+        const Post post = box_.posts[i];
+        if (post.from != receive.peer || post.send->tag != receive.tag) continue;
+        remove_at(box_.posts, i);
+        box_.post_count.store(box_.posts.size(), std::memory_order_release);
+        post.send->state.store(Handle::taken, std::memory_order_relaxed);
+        return {r, post.send};
+      }
     }
-    return nullptr;
+    return {};
   }
   void take_posts() {
-    for (std::size_t i = 0; i < receives_.size();) {
-      if (box_.post_count.load(std::memory_order_acquire) == 0) return;
-      Transfer& t = *receives_[i];
-      Handle& receive = handle_of(t);
-      Handle* const send = post_for(receive);
-      if (!send) {
-        ++i;
-        continue;
-      }
-      const std::size_t sent = send->bytes;
-      if (sent == receive.bytes && sent) std::memcpy(receive.data, send->data, sent);
-      send->state.store(Handle::done, std::memory_order_release);  // its memory may go now
+    if (receives_.empty()) return;
+    for (Match m = match(); m.send; m = match()) {
+      Transfer& t = *receives_[m.receive];
+      const Handle& receive = handle_of(t);
+      const std::size_t sent = m.send->bytes;
+      if (sent == receive.bytes && sent) std::memcpy(receive.data, m.send->data, sent);
+      m.send->state.store(Handle::done, std::memory_order_release);  // its memory may go now
       t.active = false;
-      remove_at(receives_, i);
+      remove_at(receives_, m.receive);
       if (sent != receive.bytes)
         throw Error(ErrorKind::backend, formatted("rank {} sent {} bytes where {} were expected",
                                                   receive.peer, sent, receive.bytes));

@@ -369,6 +369,21 @@ struct World::State final : Patience {
     Channel channel_;
   };
 
+  template <class Exchange>
+  void all_reduce(const Exchange& exchange, const RankGroup& group, RankReduction how, DType dtype,
+                  const void* given, void* got, std::int64_t elements, const CollectiveSite& site) {
+    const auto n = static_cast<std::size_t>(elements);
+    const std::uint64_t size =
+        (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
+    Call call(*this, worlds::Kind::all_reduce, group, size, site);
+    if (how != RankReduction::sum && is_complex(dtype))
+      fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min",
+           site.where);
+    if (group.size > 1)
+      call.run([&](Channel& channel) { exchange(channel, group, how, dtype, given, got, n); });
+    else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+  }
+
   // Of the process. It is never destroyed: threads may be at a collective while the process ends.
   static inline constinit World* of_process = nullptr;
   static inline constinit std::terminate_handler terminate_before = nullptr;
@@ -521,17 +536,13 @@ double World::deadline() const { return state_->deadline.load(); }
 
 void World::all_reduce(const RankGroup& group, RankReduction how, DType dtype, const void* given,
                        void* got, std::int64_t elements, const CollectiveSite& site) {
-  const auto n = static_cast<std::size_t>(elements);
-  const std::uint64_t size =
-      (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
-  State::Call call(*state_, worlds::Kind::all_reduce, group, size, site);
-  if (how != RankReduction::sum && is_complex(dtype))
-    fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min", site.where);
-  if (group.size > 1)
-    call.run([&](Channel& channel) {
-      exchanges::all_reduce(channel, group, how, dtype, given, got, n);
-    });
-  else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+  state_->all_reduce(exchanges::all_reduce, group, how, dtype, given, got, elements, site);
+}
+
+void World::all_reduce_in_tree(const RankGroup& group, RankReduction how, DType dtype,
+                               const void* given, void* got, std::int64_t elements,
+                               const CollectiveSite& site) {
+  state_->all_reduce(exchanges::all_reduce_in_tree, group, how, dtype, given, got, elements, site);
 }
 
 void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,

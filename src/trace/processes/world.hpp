@@ -56,6 +56,10 @@ class World {
   /// 16-bit floats are summed in f32 and rounded once; integers wrap.
   void all_reduce(const RankGroup&, RankReduction, DType, const void* given, void* got,
                   std::int64_t elements, const CollectiveSite&);
+  /// all_reduce as a tree: of members 0 and 1, 2 and 3 …, then of what these give, and so on; of
+  /// a power of two of them, and no 16-bit floats.
+  void all_reduce_in_tree(const RankGroup&, RankReduction, DType, const void* given, void* got,
+                          std::int64_t elements, const CollectiveSite&);
   /// got: the `bytes` of each member, in their order.
   void all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,
                   const CollectiveSite&);

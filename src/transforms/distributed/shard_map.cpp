@@ -1,5 +1,6 @@
 // The entry point of shard_map: records the function once, as it is on every process, and hands it
 // on with what the processes share written down.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/state.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "run_recorded.hpp"
 #include "shared_values.hpp"
 #include "together.hpp"
 
@@ -21,6 +23,31 @@ namespace shard_map_entry {
 
 [[noreturn]] void refuse(const ShardMapCall& call, ErrorKind kind, const std::string& what) {
   fail(kind, "vt::shard_map: " + what, call.where);
+}
+
+/// How many shards of f each process runs.
+int shards_of(const ShardMapCall& call) {
+  const std::int64_t processes = World::current().size();
+  const auto is_power_of_two = [](std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; };
+  const auto is_recorded = [](const Tensor& t) { return t.defined() && is_tracer(t); };
+  const std::int64_t shards = call.reproducible;
+  constexpr std::int64_t most = 1024;
+  const std::string given = formatted("reproducible is {}, and ", shards);
+  if (!is_power_of_two(shards) || shards > most)
+    refuse(call, ErrorKind::value, given + formatted("must be a power of two up to {}", most));
+  if (!is_power_of_two(processes) || processes > shards)
+    refuse(call, ErrorKind::value,
+           given + formatted("there are {} processes: they must be a power of two, and no more "
+                             "than that",
+                             processes));
+  if (call.mesh.axes().size() != 1)
+    refuse(call, ErrorKind::value,
+           given + formatted("the mesh is {}: it must have one axis", call.mesh.str()));
+  if (thread_state().floor != 0 || std::ranges::any_of(call.arguments, is_recorded))
+    refuse(call, ErrorKind::transform,
+           "with reproducible it runs at the call, and not inside of vt::jit or a transform: put "
+           "those around the function that it is given, as vt::shard_map(vt::jit(f), …)");
+  return static_cast<int>(shards / processes);
 }
 
 Vec<AxisRef> axes_of(const ShardMapCall& call) {
@@ -38,6 +65,10 @@ Vec<AxisRef> axes_of(const ShardMapCall& call) {
           formatted("called inside of the function of another vt::shard_map{}", at(scope.where)));
   Vec<AxisRef> axes;
   std::int64_t stride = 1;
+  if (call.reproducible != 0) {
+    axes.push_back(mesh_axis(call.mesh.axes()[0].name, call.reproducible, stride));
+    return axes;
+  }
   for (std::size_t k = call.mesh.axes().size(); k-- > 0;) {
     const auto& a = call.mesh.axes()[k];
     axes.push_back(mesh_axis(a.name, a.size, stride));
@@ -75,6 +106,20 @@ Differs differs_of(const ShardMapCall& call, const Sharding& spec, std::span<con
   return all;
 }
 
+Shape shape_of_shard(const ShardMapCall& call, const Sharding& spec, const Aval& aval, int shards,
+                     const std::string& name) {
+  Shape shape = aval.shape;
+  if (const int dim = cut_axis(spec, shape.rank()); dim >= 0) {
+    if (shape[dim] % shards != 0)
+      refuse(call, ErrorKind::shape,
+             formatted("reproducible is {}, so that each process cuts its part in {} along axis "
+                       "{}, and {} is {}",
+                       call.reproducible, shards, dim, name, aval.str()));
+    shape[dim] /= shards;
+  }
+  return shape;
+}
+
 /// The names of these axes, as a list.
 std::string names_of(std::span<const AxisRef> mesh, Differs axes) {
   std::string names;
@@ -82,44 +127,6 @@ std::string names_of(std::span<const AxisRef> mesh, Differs axes) {
     if ((axes >> k & 1u) != 0) names += (names.empty() ? "\"" : ", \"") + mesh[k]->name + "\"";
   return names;
 }
-
-/// The rank of this process in the mesh.
-Tensor rank_tensor(std::span<const AxisRef> mesh, CallSite where) {
-  Tensor rank;
-  const Aval scalar(DType::i32, Shape{});
-  for (const AxisRef& axis : mesh) {
-    Tensor own = emit(Op::axis_index, make_params(CollectiveParams{axis, {}}), {}, where);
-    if (axis->stride > 1)
-      own = emit(Op::mul, {},
-                 {own, full_tensor(Scalar(axis->stride).converted(DType::i32), scalar)}, where);
-    rank = rank.defined() ? emit(Op::add, {}, {rank, own}, where) : own;
-  }
-  return rank;
-}
-
-/// The stream of this process: those that the lanes of a vmap would have, and of them its own.
-Tensor stream_of_process(const LaneStream& s, std::span<const AxisRef> mesh,
-                         std::int64_t processes) {
-  const Tensor all = lane_streams(s.variable, processes, s.where);
-  const Aval zero(DType::i32, Shape{});
-  const Tensor row =
-      emit(Op::dynamic_slice, make_params(ShapeParams{Shape{1, 2}}),
-           {all, rank_tensor(mesh, s.where), full_tensor(Scalar(0).converted(DType::i32), zero)},
-           s.where);
-  return emit(Op::reshape, make_params(ShapeParams{Shape{2}}), {row}, s.where);
-}
-
-/// While it lives, collectives outside of all scopes wait for an evaluate.
-class TogetherScope {
- public:
-  TogetherScope() : before_(std::exchange(thread_state().exchanges_wait, true)) {}
-  ~TogetherScope() { thread_state().exchanges_wait = before_; }
-  TogetherScope(const TogetherScope&) = delete;
-  TogetherScope& operator=(const TogetherScope&) = delete;
-
- private:
-  bool before_;
-};
 
 /// What to say of two Graphs that should be the same.
 std::string difference(const std::string& first, int rank, const std::string& own) {
@@ -155,6 +162,7 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
 std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& call) {
   using namespace shard_map_entry;
   const Vec<AxisRef> mesh = axes_of(call);
+  const int shards = call.reproducible == 0 ? 1 : shards_of(call);
   Vec<Aval> avals;
   Vec<Differs> differs;
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
@@ -163,6 +171,9 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
     avals.push_back(aval_of(x));
     differs.push_back(
         differs_of(call, call.in_specs[i], mesh, avals.back(), "in_specs", call.argument_name(i)));
+    if (shards > 1)
+      avals.back().shape = shape_of_shard(call, call.in_specs[i], avals.back(), shards,
+                                          call.argument_name(i));
   }
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
@@ -177,7 +188,7 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
   const Differs everywhere = (Differs{1} << mesh.size()) - 1;
   differs.resize(differs.size() + streams.size(), everywhere);
   differs.resize(recorded.graph.inputs.size(), 0);  // what is captured
-  const Vec<Sharding> specs = call.out_specs(results);
+  Vec<Sharding> specs = call.out_specs(results);
   Vec<Differs> wanted;
   for (std::size_t k = 0; k < results; ++k)
     wanted.push_back(differs_of(call, specs[k], mesh,
@@ -200,22 +211,12 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
                      " combine it, as by vt::psum or vt::pmean{}",
                      names_of(mesh, apart), at(updates[k - results].where)));
   }
-  std::vector<Tensor> inputs(call.arguments.begin(), call.arguments.end());
-  for (const LaneStream& s : streams)
-    inputs.push_back(stream_of_process(s, mesh, call.mesh.size()));
-  inputs.insert(inputs.end(), recorded.captured.begin(), recorded.captured.end());
-  std::vector<Tensor> outputs;
-  {
-    const TogetherScope together;
-    outputs = replay(shared.graph, inputs);
-  }
-  // At the call: a process that looks at a result alone must not wait for the others.
-  if (communicates(shared.graph) && thread_state().floor == 0) {
-    std::vector<Tensor> now;
-    for (const Tensor& t : outputs)
-      if (!is_tracer(t)) now.push_back(t);
-    evaluate(now, call.where);
-  }
+  const RecordedCall ready = {shared.graph, mesh, call.arguments, streams, recorded.captured,
+                              call.where};
+  specs.resize(shared.graph.outputs.size());  // what variables get is replicated
+  std::vector<Tensor> outputs = call.reproducible == 0
+                                    ? run_recorded(ready)
+                                    : run_in_shards(ready, shards, call.in_specs, specs);
   const std::vector<Tensor> changes(outputs.begin() + static_cast<std::ptrdiff_t>(results),
                                     outputs.end());
   outputs.resize(results);

@@ -154,8 +154,8 @@ struct ShardMapOptions {
   /// Results whose bits do not depend on how many processes there are: f is run for so many shards,
   /// each process runs its part of them one by one, and sums are a fixed tree of shards. A power of
   /// two up to 1,024, and no less than the processes, which are a power of two as well; the mesh
-  /// has one axis, which to f has this size. The call is then no part of a jit or a transform: those
-  /// go around f. 0: f runs once for each process.
+  /// has one axis, which to f has this size. The call is then no part of a jit or a transform:
+  /// those go around f. 0: f runs once for each process.
   Param<int> reproducible = 0;
 };
 
@@ -163,7 +163,7 @@ namespace detail {
 
 struct ShardMapCall {
   const distributed::Mesh& mesh;
-  int reproducible;
+  int reproducible = 0;
   std::span<const Tensor> arguments;
   const Vec<Sharding>& in_specs;  ///< one per argument leaf
   /// Asked once the function has run: one entry per result leaf.

@@ -194,12 +194,18 @@ void halving(Channel& channel, const RankGroup& group, CombineLoop combine, cons
     const Part lower = {own.begin, middle}, upper = {middle, own.end};
     const Step step = {group.rank(partner), is_lower ? lower : upper, is_lower ? upper : lower};
     const void* const mine = distance == 1 ? given : got;
-    const Stream stream = {step.peer, at(mine, step.given.begin * width), step.given.bytes(width),
-                           step.peer, nullptr, step.kept.bytes(width), piece};
+    const Stream stream = {step.peer,
+                           at(mine, step.given.begin * width),
+                           step.given.bytes(width),
+                           step.peer,
+                           nullptr,
+                           step.kept.bytes(width),
+                           piece};
     run(channel, stream, slots, [&](std::size_t offset, const void* data, std::size_t bytes) {
       const std::size_t place = step.kept.begin * width + offset;
-      const void *const first = is_lower ? at(mine, place) : data,
-                 *const second = is_lower ? data : at(mine, place);
+      const void *const first = is_lower ? at(mine, place) : data, *const second =
+                                                                       is_lower ? data
+                                                                                : at(mine, place);
       combine(at(got, place), first, second, bytes / width);
     });
     own = step.kept;
@@ -321,8 +327,7 @@ void all_reduce_in_tree(Channel& channel, const RankGroup& group, RankReduction 
   if (elements == 0) return;
   const CombineLoop combine = combine_loop(how, dtype);
   const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= most_whole(group))
-    doubling(channel, group, combine, given, got, elements, bytes);
+  if (bytes <= most_whole(group)) doubling(channel, group, combine, given, got, elements, bytes);
   else halving(channel, group, combine, given, got, elements, width);
 }
 

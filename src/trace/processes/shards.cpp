@@ -16,6 +16,7 @@
 #include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
 
+#include "../base/locks.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
 
@@ -130,7 +131,7 @@ class Shard::Team {
 
  private:
   struct Member {
-    std::condition_variable wake;
+    std::condition_variable_any wake;
     bool has_turn = false;
     shards::Call call;
   };
@@ -158,7 +159,7 @@ class Shard::Team {
     ++free_turns_;
     give_turns();
   }
-  void wait_for_turn(std::unique_lock<std::mutex>& hold, int shard) {
+  void wait_for_turn(std::unique_lock<Mutex>& hold, int shard) {
     Member& own = member(shard);
     own.wake.wait(hold, [&] { return own.has_turn || error_; });
     if (error_) throw shards::AnotherFailed();
@@ -184,8 +185,7 @@ class Shard::Team {
   void reduce(const shards::Call& call) {
     const DType wide = combined_dtype(call.dtype);
     const CombineLoop combine = combine_loop(call.how, call.dtype);
-    if (!combine)
-      fail_with(ErrorKind::dtype, call, "complex numbers have neither max nor min");
+    if (!combine) fail_with(ErrorKind::dtype, call, "complex numbers have neither max nor min");
     const std::size_t width = size_of(wide), own_width = size_of(call.dtype);
     const bool widens = wide != call.dtype;
     constexpr std::size_t block = 1024;
@@ -196,8 +196,7 @@ class Shard::Team {
     for (std::size_t first = 0; first < call.size; first += block) {
       const std::size_t count = std::min(block, call.size - first);
       for (std::size_t k = 0; k < n; ++k) {
-        const unsigned char* const from =
-            shards::at(given(static_cast<int>(k)), first * own_width);
+        const unsigned char* const from = shards::at(given(static_cast<int>(k)), first * own_width);
         if (widens) widen_halves(call.dtype, from, reinterpret_cast<float*>(part(k)), count);
         else std::memcpy(part(k), from, count * width);
       }
@@ -288,7 +287,7 @@ class Shard::Team {
   }
 
   World& world_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Member> members_;
   Vec<int> ready_;  ///< that wait for a turn to compute, from next_ready_ on
   std::size_t next_ready_ = 0;
@@ -300,35 +299,50 @@ class Shard::Team {
 Shard* Shard::current() { return shards::of_thread; }
 int Shard::rank() const { return team_.rank_of(index_); }
 
-void Shard::all_reduce(const RankGroup&, RankReduction how, DType dtype, const void* given, void* got,
-                       std::int64_t elements, const CollectiveSite& site) {
-  team_.meet(index_, {shards::Kind::all_reduce, how, dtype, given, got,
-                      static_cast<std::size_t>(elements), {}, &site});
+void Shard::all_reduce(const RankGroup&, RankReduction how, DType dtype, const void* given,
+                       void* got, std::int64_t elements, const CollectiveSite& site) {
+  team_.meet(index_, {shards::Kind::all_reduce,
+                      how,
+                      dtype,
+                      given,
+                      got,
+                      static_cast<std::size_t>(elements),
+                      {},
+                      &site});
 }
 void Shard::all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
-  team_.meet(index_,
-             {.kind = shards::Kind::all_gather, .given = given, .got = got, .size = bytes,
-              .site = &site});
+  team_.meet(
+      index_,
+      {.kind = shards::Kind::all_gather, .given = given, .got = got, .size = bytes, .site = &site});
 }
 void Shard::all_to_all(const RankGroup&, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
-  team_.meet(index_,
-             {.kind = shards::Kind::all_to_all, .given = given, .got = got, .size = bytes,
-              .site = &site});
+  team_.meet(
+      index_,
+      {.kind = shards::Kind::all_to_all, .given = given, .got = got, .size = bytes, .site = &site});
 }
-void Shard::permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given, void* got,
-                    std::size_t bytes, const CollectiveSite& site) {
-  team_.meet(index_, {.kind = shards::Kind::permute, .given = given, .got = got, .size = bytes,
-                      .sources = sources, .site = &site});
+void Shard::permute(const RankGroup&, std::span<const std::int64_t> sources, const void* given,
+                    void* got, std::size_t bytes, const CollectiveSite& site) {
+  team_.meet(index_, {.kind = shards::Kind::permute,
+                      .given = given,
+                      .got = got,
+                      .size = bytes,
+                      .sources = sources,
+                      .site = &site});
 }
 
 void run_shards(World& world, int shards, FunctionRef<void(int)> body, CallSite where) {
+  const Busy busy;
   Shard::Team team(world, shards);
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(shards));
   try {
-    for (int k = 1; k < shards; ++k) threads.emplace_back([&team, &body, k] { team.run(k, body); });
+    for (int k = 1; k < shards; ++k)
+      threads.emplace_back([&team, &body, k] {
+        const BusyForAnother with_caller;
+        team.run(k, body);
+      });
   } catch (const std::system_error& e) {
     team.fail(std::make_exception_ptr(
         Error(ErrorKind::backend, formatted("vt::shard_map: the system gives no {} threads: {}{}",

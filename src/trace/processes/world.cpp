@@ -370,17 +370,16 @@ struct World::State final : Patience {
   };
 
   template <class Exchange>
-  void all_reduce(const Exchange& exchange, const RankGroup& group, RankReduction how, DType dtype,
-                  const void* given, void* got, std::int64_t elements, const CollectiveSite& site) {
+  void reduce(const Exchange& exchange, const RankGroup& among, RankReduction how, DType dtype,
+              const void* given, void* got, std::int64_t elements, const CollectiveSite& at) {
     const auto n = static_cast<std::size_t>(elements);
-    const std::uint64_t size =
+    const std::uint64_t text =
         (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
-    Call call(*this, worlds::Kind::all_reduce, group, size, site);
+    Call call(*this, worlds::Kind::all_reduce, among, text, at);
     if (how != RankReduction::sum && is_complex(dtype))
-      fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min",
-           site.where);
-    if (group.size > 1)
-      call.run([&](Channel& channel) { exchange(channel, group, how, dtype, given, got, n); });
+      fail(ErrorKind::dtype, at.text() + ": complex numbers have neither max nor min", at.where);
+    if (among.size > 1)
+      call.run([&](Channel& channel) { exchange(channel, among, how, dtype, given, got, n); });
     else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
   }
 
@@ -536,13 +535,13 @@ double World::deadline() const { return state_->deadline.load(); }
 
 void World::all_reduce(const RankGroup& group, RankReduction how, DType dtype, const void* given,
                        void* got, std::int64_t elements, const CollectiveSite& site) {
-  state_->all_reduce(exchanges::all_reduce, group, how, dtype, given, got, elements, site);
+  state_->reduce(exchanges::all_reduce, group, how, dtype, given, got, elements, site);
 }
 
 void World::all_reduce_in_tree(const RankGroup& group, RankReduction how, DType dtype,
                                const void* given, void* got, std::int64_t elements,
                                const CollectiveSite& site) {
-  state_->all_reduce(exchanges::all_reduce_in_tree, group, how, dtype, given, got, elements, site);
+  state_->reduce(exchanges::all_reduce_in_tree, group, how, dtype, given, got, elements, site);
 }
 
 void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,

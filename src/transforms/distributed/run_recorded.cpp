@@ -5,6 +5,7 @@
 
 #include <vt/ops.hpp>
 
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/processes/shards.hpp"
 #include "../../trace/record/node.hpp"
 #include "../../trace/record/scope.hpp"
@@ -73,9 +74,8 @@ Tensor block_of_shard(const Tensor& own, int axis, std::int64_t shards, const Te
   block[axis] = shape[axis] / shards;
   std::vector<Tensor> operands = {own};
   for (int k = 0; k < shape.rank(); ++k)
-    operands.push_back(k == axis
-                           ? emit(Op::mul, {}, {shard, index_tensor(block[axis])}, where)
-                           : index_tensor(0));
+    operands.push_back(k == axis ? emit(Op::mul, {}, {shard, index_tensor(block[axis])}, where)
+                                 : index_tensor(0));
   return emit(Op::dynamic_slice, make_params(ShapeParams{block}), operands, where);
 }
 
@@ -135,7 +135,8 @@ std::vector<Tensor> run_in_shards(const RecordedCall& call, int shards,
     for (std::size_t i = 0; i < call.arguments.size(); ++i) {
       const Tensor& x = call.arguments[i];
       const int axis = cut_axis(in_specs[i], aval_of(x).shape.rank());
-      own.push_back(axis < 0 || shards == 1 ? x : block_of_shard(x, axis, shards, index, call.where));
+      own.push_back(axis < 0 || shards == 1 ? x
+                                            : block_of_shard(x, axis, shards, index, call.where));
     }
     const std::vector<Tensor> inputs = inputs_of(call, std::move(own), streams);
     evaluate(inputs, call.where);  // apart from what follows, which then is the same on all

@@ -172,8 +172,8 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
     differs.push_back(
         differs_of(call, call.in_specs[i], mesh, avals.back(), "in_specs", call.argument_name(i)));
     if (shards > 1)
-      avals.back().shape = shape_of_shard(call, call.in_specs[i], avals.back(), shards,
-                                          call.argument_name(i));
+      avals.back().shape =
+          shape_of_shard(call, call.in_specs[i], avals.back(), shards, call.argument_name(i));
   }
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
@@ -211,8 +211,8 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
                      " combine it, as by vt::psum or vt::pmean{}",
                      names_of(mesh, apart), at(updates[k - results].where)));
   }
-  const RecordedCall ready = {shared.graph, mesh, call.arguments, streams, recorded.captured,
-                              call.where};
+  const RecordedCall ready = {shared.graph,      mesh,      call.arguments, streams,
+                              recorded.captured, call.where};
   specs.resize(shared.graph.outputs.size());  // what variables get is replicated
   std::vector<Tensor> outputs = call.reproducible == 0
                                     ? run_recorded(ready)

@@ -329,7 +329,9 @@ PoolAndBoard pool_of(int count) {
 
 }  // namespace kernel_threads
 
-int thread_count() { return kernel_threads::state().wanted.load(std::memory_order_relaxed); }
+int thread_count() {
+  return has_one_processor ? 1 : kernel_threads::state().wanted.load(std::memory_order_relaxed);
+}
 
 bool others_ready() {
   if (kernel_threads::inside || !kernel_threads::gains().positive()) return false;

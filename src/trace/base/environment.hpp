@@ -58,6 +58,10 @@ inline std::int64_t deadline_from_environment() {
   return number_from_environment("VT_DEADLINE", 1, 1'000'000'000, 300);
 }
 
+/// Set on a thread that computes beside as many others as there are processors: it takes no further
+/// ones for its kernels.
+inline constinit thread_local bool has_one_processor = false;
+
 /// How many processes of this program the launcher of MPI has started on this host, as it tells
 /// them; 1 where it has told nothing.
 int processes_of_host();

@@ -16,6 +16,7 @@
 #include <vt/detail/small_vec.hpp>
 #include <vt/error.hpp>
 
+#include "../base/environment.hpp"
 #include "../base/locks.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
@@ -67,8 +68,9 @@ class Shard::Team {
   Team(World& world, int shards)
       : world_(world),
         members_(static_cast<std::size_t>(shards)),
-        free_turns_(std::max(
-            1, static_cast<int>(std::thread::hardware_concurrency()) / world.ranks_of_host())) {}
+        processors_(std::max(
+            1, static_cast<int>(std::thread::hardware_concurrency()) / world.ranks_of_host())),
+        free_turns_(processors_) {}
 
   int shards() const { return static_cast<int>(members_.size()); }
   int rank_of(int shard) const { return world_.rank() * shards() + shard; }
@@ -76,6 +78,7 @@ class Shard::Team {
   void run(int shard, FunctionRef<void(int)> body) noexcept {
     Shard self(*this, shard);
     const auto before = std::exchange(shards::of_thread, &self);
+    const bool had_one = std::exchange(has_one_processor, shards() >= processors_);
     const OwnWorld own(world_);
     try {
       {
@@ -96,6 +99,7 @@ class Shard::Team {
       fail(std::current_exception());
     }
     shards::of_thread = before;
+    has_one_processor = had_one;
   }
   /// Wakes all, who then throw.
   void fail(std::exception_ptr error) noexcept {
@@ -291,6 +295,7 @@ class Shard::Team {
   std::vector<Member> members_;
   Vec<int> ready_;  ///< that wait for a turn to compute, from next_ready_ on
   std::size_t next_ready_ = 0;
+  const int processors_;
   int free_turns_, arrived_ = 0, ended_ = 0;
   std::exception_ptr error_;
   ScratchMemory scratch_;

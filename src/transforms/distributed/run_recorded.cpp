@@ -1,6 +1,7 @@
 // What shard_map has recorded, run on the parts of this process.
 #include "run_recorded.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include <vt/ops.hpp>
@@ -40,10 +41,10 @@ std::vector<Tensor> streams_of_ranks(const RecordedCall& call) {
   return streams;
 }
 
-/// The Graph's inputs with these arguments, and this rank's streams.
-std::vector<Tensor> inputs_of(const RecordedCall& call, std::vector<Tensor> arguments,
-                              std::span<const Tensor> streams) {
-  std::vector<Tensor> inputs = std::move(arguments);
+/// The Graph's inputs on this process.
+std::vector<Tensor> inputs_of(const RecordedCall& call) {
+  std::vector<Tensor> inputs(call.arguments.begin(), call.arguments.end());
+  const std::vector<Tensor> streams = streams_of_ranks(call);
   for (std::size_t k = 0; k < streams.size(); ++k) {
     const CallSite where = call.streams[k].where;
     const Tensor row = emit(Op::dynamic_slice, make_params(ShapeParams{Shape{1, 2}}),
@@ -66,17 +67,28 @@ class TogetherScope {
   bool before_;
 };
 
-/// The shard's block of what this process has of a value.
-Tensor block_of_shard(const Tensor& own, int axis, std::int64_t shards, const Tensor& shard,
-                      CallSite where) {
-  const Shape& shape = aval_of(own).shape;
-  Shape block = shape;
-  block[axis] = shape[axis] / shards;
-  std::vector<Tensor> operands = {own};
-  for (int k = 0; k < shape.rank(); ++k)
-    operands.push_back(k == axis ? emit(Op::mul, {}, {shard, index_tensor(block[axis])}, where)
-                                 : index_tensor(0));
-  return emit(Op::dynamic_slice, make_params(ShapeParams{block}), operands, where);
+/// Block `index` of `count` along an axis of a value.
+BufferRef block_of(const Tensor& value, int axis, std::int64_t count, std::int64_t index,
+                   CallSite where) {
+  const BufferRef whole = buffer_of(value, where);
+  const Aval& aval = aval_of(value);
+  Shape block = aval.shape;
+  block[axis] /= count;
+  if (whole->device.kind != Device::Kind::cpu) {
+    std::vector<Tensor> operands = {value};
+    for (int k = 0; k < block.rank(); ++k)
+      operands.push_back(index_tensor(k == axis ? index * block[axis] : 0));
+    return buffer_of(emit(Op::dynamic_slice, make_params(ShapeParams{block}), operands, where),
+                     where);
+  }
+  BufferRef part = allocate(aval.bytes() / static_cast<std::size_t>(count), "a shard's block");
+  std::int64_t rows = 1;
+  for (int k = 0; k < axis; ++k) rows *= block[k];
+  const std::size_t row = rows == 0 ? 0 : part->bytes / static_cast<std::size_t>(rows);
+  for (std::int64_t r = 0; r < rows && row > 0; ++r)
+    std::memcpy(part->as<char>() + static_cast<std::size_t>(r) * row,
+                whole->as<char>() + static_cast<std::size_t>(r * count + index) * row, row);
+  return part;
 }
 
 /// Of the calling thread, for one that works for it.
@@ -89,6 +101,31 @@ struct ThreadSettings {
   }
 };
 
+/// The Graph's equations outside of all scopes, or in the scope around.
+std::vector<Tensor> run_together(const GraphBody& graph, std::span<const Tensor> inputs) {
+  const TogetherScope together;
+  return replay(graph, inputs);
+}
+
+/// Runs the Graph as one program, compiled wherever it runs, so that all shards get the same bits.
+std::vector<Tensor> run_alike(const GraphBody& graph, std::span<const BufferRef> inputs,
+                              CallSite where) {
+  std::vector<Tensor> outputs;
+  if (watches_nans()) {  // which looks at what is evaluated
+    std::vector<Tensor> values;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      values.push_back(from_buffer(inputs[i], graph.aval(graph.inputs[i])));
+    outputs = run_together(graph, values);
+    compile_at_first_sight(outputs);
+    evaluate(outputs, where);
+    return outputs;
+  }
+  Vec<BufferRef> made = run_graph(graph, inputs, true);
+  for (std::size_t k = 0; k < made.size(); ++k)
+    outputs.push_back(from_buffer(std::move(made[k]), graph.aval(graph.outputs[k])));
+  return outputs;
+}
+
 }  // namespace recorded_calls
 
 int cut_axis(const Sharding& sharding, int rank) {
@@ -99,14 +136,7 @@ int cut_axis(const Sharding& sharding, int rank) {
 
 std::vector<Tensor> run_recorded(const RecordedCall& call) {
   using namespace recorded_calls;
-  const std::vector<Tensor> streams = streams_of_ranks(call);
-  const std::vector<Tensor> inputs =
-      inputs_of(call, {call.arguments.begin(), call.arguments.end()}, streams);
-  std::vector<Tensor> outputs;
-  {
-    const TogetherScope together;
-    outputs = replay(call.graph, inputs);
-  }
+  std::vector<Tensor> outputs = run_together(call.graph, inputs_of(call));
   // At the call: a process that looks at a result alone must not wait for the others.
   if (communicates(call.graph) && thread_state().floor == 0) {
     std::vector<Tensor> now;
@@ -125,28 +155,24 @@ std::vector<Tensor> run_in_shards(const RecordedCall& call, int shards,
   evaluate(call.arguments, call.where);
   evaluate(streams, call.where);
   evaluate(call.captured, call.where);
+  const std::int64_t first = std::int64_t{World::current().rank()} * shards,
+                     ranks = call.mesh[0]->size;
   const ThreadSettings settings;
   std::vector<std::vector<Tensor>> results(static_cast<std::size_t>(shards));
   const auto run = [&](int shard) {
     settings.apply();
-    const Tensor index =
-        emit(Op::rem, {}, {rank_tensor(call.mesh, call.where), index_tensor(shards)}, call.where);
-    std::vector<Tensor> own;
+    const WhereScope line(call.where);
+    Vec<BufferRef> inputs;
     for (std::size_t i = 0; i < call.arguments.size(); ++i) {
       const Tensor& x = call.arguments[i];
       const int axis = cut_axis(in_specs[i], aval_of(x).shape.rank());
-      own.push_back(axis < 0 || shards == 1 ? x
-                                            : block_of_shard(x, axis, shards, index, call.where));
+      inputs.push_back(axis < 0 ? buffer_of(x, call.where)
+                                : block_of(x, axis, shards, shard, call.where));
     }
-    const std::vector<Tensor> inputs = inputs_of(call, std::move(own), streams);
-    evaluate(inputs, call.where);  // apart from what follows, which then is the same on all
-    std::vector<Tensor>& outputs = results[static_cast<std::size_t>(shard)];
-    {
-      const TogetherScope together;
-      outputs = replay(call.graph, inputs);
-    }
-    compile_at_first_sight(outputs);
-    evaluate(outputs, call.where);
+    for (const Tensor& rows : streams)
+      inputs.push_back(block_of(rows, 0, ranks, first + shard, call.where));
+    for (const Tensor& t : call.captured) inputs.push_back(buffer_of(t, call.where));
+    results[static_cast<std::size_t>(shard)] = run_alike(call.graph, inputs, call.where);
   };
   run_shards(World::current(), shards, run, call.where);
   std::vector<Tensor> joined;

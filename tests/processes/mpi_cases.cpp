@@ -37,7 +37,7 @@ void report() {
 // Two that need a launcher that does not end the others at once (--enable-recovery of Open MPI,
 // -disable-auto-cleanup of MPICH).
 void expect_it_to_be_gone() {
-  World::current().set_deadline(10);
+  World::current().set_deadline(5);
   expect_failure(psum_text + ": " + named_last() + " is gone: its process was killed or crashed" +
                      failure_cases::place,
                  failure_cases::forever);

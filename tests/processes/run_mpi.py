@@ -76,6 +76,12 @@ with ThreadPoolExecutor(3) as pool:
     for case in ("a_rank_outside_throws", "a_rank_sleeps", "a_rank_is_elsewhere", "ranks_differ"):
         later(check, 4, case)
     later(check, 3, "a_rank_vanishes", silent=True, returns_zero=False, flags=recovering)
+    # It has ended, but who started it has not asked for its status yet.
+    late = [sys.executable, "-c", "import subprocess, sys, time; "
+            "child = subprocess.Popen(sys.argv[1:], close_fds=False); time.sleep(6); "
+            "sys.exit(child.wait())"]
+    later(check, 2, "a_rank_vanishes", silent=True, returns_zero=False, flags=recovering,
+          before=late, most=12)
     # MPICH's launcher ends all processes of a host where it sees one killed by a signal.
     shell = [] if is_open_mpi else ["sh", "-c", 'trap "" USR1; "$0" "$@"; exit 0']
     later(check, 2, "a_rank_is_killed", silent=True, returns_zero=False, flags=recovering,

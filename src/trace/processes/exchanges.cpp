@@ -59,15 +59,6 @@ class Transfers {
   Transfer all_[N];
 };
 
-inline unsigned char* at(void* data, std::size_t offset) {
-  return static_cast<unsigned char*>(data) + offset;
-}
-inline const unsigned char* at(const void* data, std::size_t offset) {
-  return static_cast<const unsigned char*>(data) + offset;
-}
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes && to != from) std::memcpy(to, from, bytes);
-}
 /// Counts round the group.
 inline int around(const RankGroup& group, int member) {
   return (member % group.size + group.size) % group.size;
@@ -411,7 +402,7 @@ bool begin_permute(Channel& channel, const RankGroup& group, std::span<const std
     permute(channel, group, sources, given, got, bytes);
     return false;
   }
-  if (source == group.own) steps::copy(got, given, bytes);
+  if (source == group.own) copy(got, given, bytes);
   if (source < 0) std::memset(got, 0, bytes);
   const bool receives = source >= 0 && source != group.own;
   if (receives) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -50,6 +51,21 @@ class ScratchMemory {
   std::unique_ptr<std::max_align_t[]> memory_;
   std::size_t held_ = 0;
 };
+
+namespace exchanges {
+
+/// So many bytes behind `data`.
+inline unsigned char* at(void* data, std::size_t offset) {
+  return static_cast<unsigned char*>(data) + offset;
+}
+inline const unsigned char* at(const void* data, std::size_t offset) {
+  return static_cast<const unsigned char*>(data) + offset;
+}
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace exchanges
 
 /// The messages of one collective: all have its tag.
 struct Channel {

@@ -47,16 +47,6 @@ struct Call {
 /// What the shards throw that find out that another one failed.
 struct AnotherFailed {};
 
-inline unsigned char* at(void* data, std::size_t offset) {
-  return static_cast<unsigned char*>(data) + offset;
-}
-inline const unsigned char* at(const void* data, std::size_t offset) {
-  return static_cast<const unsigned char*>(data) + offset;
-}
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes && to != from) std::memcpy(to, from, bytes);
-}
-
 inline constinit thread_local Shard* of_thread = nullptr;
 
 }  // namespace shards
@@ -200,7 +190,8 @@ class Shard::Team {
     for (std::size_t first = 0; first < call.size; first += block) {
       const std::size_t count = std::min(block, call.size - first);
       for (std::size_t k = 0; k < n; ++k) {
-        const unsigned char* const from = shards::at(given(static_cast<int>(k)), first * own_width);
+        const unsigned char* const from =
+            exchanges::at(given(static_cast<int>(k)), first * own_width);
         if (widens) widen_halves(call.dtype, from, reinterpret_cast<float*>(part(k)), count);
         else std::memcpy(part(k), from, count * width);
       }
@@ -213,17 +204,17 @@ class Shard::Team {
                               static_cast<std::int64_t>(call.size), *call.site);
     for (int k = 0; k < shards(); ++k)
       if (widens) round_to_halves(call.dtype, reinterpret_cast<float*>(sum), got(k), call.size);
-      else shards::copy(got(k), sum, call.size * width);
+      else exchanges::copy(got(k), sum, call.size * width);
   }
 
   void gather(const shards::Call& call) {
     const std::size_t own = call.size * members_.size();
     unsigned char* const row = take(own);
     for (int k = 0; k < shards(); ++k)
-      shards::copy(row + static_cast<std::size_t>(k) * call.size, given(k), call.size);
+      exchanges::copy(row + static_cast<std::size_t>(k) * call.size, given(k), call.size);
     world_.all_gather(processes(), row, got(0), own, *call.site);
     const std::size_t all = own * static_cast<std::size_t>(world_.size());
-    for (int k = 1; k < shards(); ++k) shards::copy(got(k), got(0), all);
+    for (int k = 1; k < shards(); ++k) exchanges::copy(got(k), got(0), all);
   }
 
   /// What goes from one process to another lies in the order of the shards that give it, then of
@@ -235,14 +226,14 @@ class Shard::Team {
     unsigned char* const in = out + all;
     for (std::size_t p = 0; p < processes; ++p)
       for (std::size_t k = 0; k < n; ++k)
-        shards::copy(out + (p * n + k) * n * bytes,
-                     shards::at(given(static_cast<int>(k)), p * n * bytes), n * bytes);
+        exchanges::copy(out + (p * n + k) * n * bytes,
+                        exchanges::at(given(static_cast<int>(k)), p * n * bytes), n * bytes);
     world_.all_to_all(this->processes(), out, in, n * n * bytes, *call.site);
     for (std::size_t p = 0; p < processes; ++p)
       for (std::size_t from = 0; from < n; ++from)
         for (std::size_t to = 0; to < n; ++to)
-          shards::copy(shards::at(got(static_cast<int>(to)), (p * n + from) * bytes),
-                       in + ((p * n + from) * n + to) * bytes, bytes);
+          exchanges::copy(exchanges::at(got(static_cast<int>(to)), (p * n + from) * bytes),
+                          in + ((p * n + from) * n + to) * bytes, bytes);
   }
 
   /// In rounds, in each of which a process sends at most one array, and gets at most one.
@@ -252,7 +243,7 @@ class Shard::Team {
     unsigned char* const kept = take((members_.size() + 1) * bytes);  // a result may lie there too
     unsigned char* const unused = kept + members_.size() * bytes;
     const auto kept_of = [&](int shard) { return kept + static_cast<std::size_t>(shard) * bytes; };
-    for (int k = 0; k < n; ++k) shards::copy(kept_of(k), given(k), bytes);
+    for (int k = 0; k < n; ++k) exchanges::copy(kept_of(k), given(k), bytes);
     struct Message {
       int from, to;
     };
@@ -262,7 +253,7 @@ class Shard::Team {
       if (from >= 0 && from / n != to / n) left.push_back({from, to});
       else if (to / n != own) continue;
       else if (from < 0) std::memset(got(to % n), 0, bytes);
-      else shards::copy(got(to % n), kept_of(from % n), bytes);
+      else exchanges::copy(got(to % n), kept_of(from % n), bytes);
     }
     Vec<std::int64_t> sources(static_cast<std::size_t>(world_.size()));
     Vec<char> sends(static_cast<std::size_t>(world_.size()));

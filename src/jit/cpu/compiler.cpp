@@ -14,7 +14,7 @@ namespace vt::detail::cpu {
 #if VT_HAS_LLVM_HEADERS
 
 int vector_bytes() { return host_target().vector_bytes; }
-std::string target_key() { return host_target().key(); }
+std::string target_key() { return host_target().key() + "|" + make_target(Isa::host).key(); }
 
 Kernel compile_nest(const Nest& nest, const Schedule& schedule, bool hurry, bool wait) {
   const std::string key = nest.str() + schedule.str(nest);

@@ -1,10 +1,15 @@
 // run_graph: runs a Graph once, as lazy evaluation does; programs are kept by the structure of
 // their Graph. run_program: runs what was compiled.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
 
+#include <vt/detail/message.hpp>
 #include <vt/detail/small_vec.hpp>
 
 #include "../trace/base/locks.hpp"
@@ -15,6 +20,7 @@
 #include "../trace/record/node.hpp"
 #include "../trace/record/thread_state.hpp"
 #include "call_list.hpp"
+#include "cpu/runtime/compiler.hpp"
 #include "cpu/runtime/host_program.hpp"
 #include "services/counters.hpp"
 #include "services/executables.hpp"
@@ -125,6 +131,22 @@ Vec<BufferRef> or_interpreted(const GraphBody& graph, std::span<const BufferRef>
 }
 
 }  // namespace lazy_programs
+
+std::string code_of_process() {
+  std::string text = host_compiles() ? cpu::target_key() : "interpreter";
+  if (default_device().kind == Device::Kind::cuda) {  // those of a host are of one kind
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    text += formatted("|cuda {}", host);
+  }
+  // What else changes the order of additions.
+  for (const char* name : {"VT_BACKEND", "VT_LANES", "VT_AUTOBATCH", "VT_TF32", "VT_CUDA_LOOPS",
+                           "VT_CUBLAS_LIBRARY", "VT_CUFFT_LIBRARY", "VT_CUSOLVER_LIBRARY"}) {
+    const char* const value = std::getenv(name);
+    text += formatted("|{}", value ? value : "");
+  }
+  return text;
+}
 
 Vec<BufferRef> run_graph(const GraphBody& graph, std::span<const BufferRef> inputs,
                          bool at_first_sight) {

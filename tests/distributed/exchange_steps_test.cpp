@@ -68,6 +68,37 @@ TEST(ExchangeSteps, ExchangesAreBegunFirstAndWaitedForLast) {
   });
 }
 
+// An update's copy of the operand is made before the update, whatever each of them waits for.
+TEST(ExchangeSteps, UpdatesComeAfterWhatTheyUpdate) {
+  on_ranks(2, [] {
+    const auto at = [](const Tensor& all) { return std::pair(all[rank()], all[1 - rank()]); };
+    const auto [own, other] = at(vt::arange(128.0).reshape({2, 64}).eval());
+    const Tensor index = vt::arange(8) * 3;
+    for (const vt::DType d : {vt::f32, vt::f16}) {
+      const auto add = on_parts([&](Tensor x) {
+        const Tensor first = vt::ppermute(x[vt::slice(0, 8)], "data", swap),
+                     second = vt::ppermute(x[vt::slice(8, 16)], "data", swap);
+        return vt::index_add(vt::index_add(x, index, second), index, first);
+      });
+      const Tensor sum =
+          vt::index_add(own, index, other[vt::slice(0, 8)] + other[vt::slice(8, 16)]);
+      vt_test::expect_close(add(own.astype(d)), sum.astype(d), {.ulps = 1});
+    }
+    const auto write = on_parts([&](Tensor x) {
+      const Tensor first = vt::ppermute(x[vt::slice(0, 8)], "data", swap),
+                   second = vt::ppermute(x[vt::slice(8, 16)], "data", swap);
+      const Tensor start = vt::argmax(x) % 7;
+      return vt::dynamic_update_slice_in_dim(vt::dynamic_update_slice_in_dim(x, second, start + 4),
+                                             first, start);
+    });
+    const Tensor start = vt::argmax(own) % 7;
+    vt_test::expect_close(
+        write(own), vt::dynamic_update_slice_in_dim(
+                        vt::dynamic_update_slice_in_dim(own, other[vt::slice(8, 16)], start + 4),
+                        other[vt::slice(0, 8)], start));
+  });
+}
+
 TEST(ExchangeSteps, AnErrorInBetweenLeavesRanksInStep) {
   on_ranks(2, [] {
     const auto f = on_parts([](Tensor x) {

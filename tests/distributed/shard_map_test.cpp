@@ -1,6 +1,7 @@
 // shard_map: each collective, derivative and loop as under vmap, for one example a rank; what
 // processes share; random programs over meshes; the messages of wrong uses.
 #include "distributed/ranks.hpp"
+#include "src/trace/processes/world.hpp"
 #include "support/collective_cases.hpp"
 #include "support/message.hpp"
 #include "support/property.hpp"
@@ -212,87 +213,106 @@ TEST(ShardMap, ComplexNumbers) {
   });
 }
 
-/// A mesh, and how many random programs over it.
+/// A mesh, how many lanes each process has along each axis (0: it is no axis of lanes), and how
+/// many random programs over it.
 struct MeshCase {
   std::vector<vt::distributed::MeshAxis> axes;
+  std::vector<int> lanes;
   int share;
+  bool mixed = false;  ///< ranks count as such that may round differently
 };
 
 TEST(ShardMap, RandomPrograms) {
-  const std::vector<MeshCase> meshes = {{{{"i", 1}}, 10},
-                                        {{{"i", 2}}, 25},
-                                        {{{"i", 4}}, 20},
-                                        {{{"i", 2}, {"j", 2}}, 25},
-                                        {{{"i", 3}}, 20}};
+  const std::vector<MeshCase> meshes = {{{{"i", 1}}, {0}, 10},
+                                        {{{"i", 2}}, {0}, 15},
+                                        {{{"i", 4}}, {0}, 15},
+                                        {{{"i", 2}, {"j", 2}}, {0, 0}, 15},
+                                        {{{"i", 3}}, {0}, 10},
+                                        {{{"i", 2}}, {2}, 10},
+                                        {{{"i", 3}}, {1}, 5},
+                                        {{{"i", 1}}, {3}, 5},
+                                        {{{"i", 2}, {"j", 2}}, {3, 0}, 10},
+                                        {{{"i", 2}, {"j", 2}}, {1, 2}, 5},
+                                        {{{"i", 3}}, {0}, 5, true},
+                                        {{{"i", 2}, {"j", 2}}, {2, 0}, 5, true}};
+  using Binary = std::function<Tensor(Tensor, Tensor)>;
   const auto count = static_cast<int>(vt_test::environment("VT_FUZZ_COUNT", 1000));
   const std::uint64_t first = vt_test::environment("VT_FUZZ_SEED", 1);
   for (const MeshCase& c : meshes) {
     int ranks = 1;
     std::vector<std::string> names;
-    for (const auto& axis : c.axes) {
-      ranks *= static_cast<int>(axis.size);
-      names.push_back(axis.name);
+    vt::Shape all;
+    std::string lanes_text;
+    for (std::size_t k = 0; k < c.axes.size(); ++k) {
+      ranks *= static_cast<int>(c.axes[k].size);
+      names.push_back(c.axes[k].name);
+      all.push_back(c.axes[k].size * std::max(c.lanes[k], 1));
+      lanes_text += " " + std::to_string(c.lanes[k]);
     }
+    all.push_back(3);
     on_ranks(ranks, [&] {
+      if (c.mixed) vt::detail::World::current().count_as_mixed();
       const Mesh m = mesh(c.axes);
       std::vector<vt::Sharding::Cut> cuts;
       for (std::size_t k = 0; k < names.size(); ++k)
         cuts.push_back({names[k], static_cast<int>(k)});
-      vt::Shape lead;
-      for (const auto& axis : c.axes) lead.push_back(axis.size);
+      const auto by_lanes = [&](Binary f, vt::AxisSpec out) {
+        for (std::size_t k = names.size(); k-- > 0;)
+          f = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = out, .axis_name = names[k]});
+        return f;
+      };
+      // Of what is this process's: of one example, or of lanes.
+      const auto of_part = [&](Binary f, bool result_is_shared) {
+        for (std::size_t k = names.size(); k-- > 0;) {
+          const vt::AxisSpec out = result_is_shared ? vt::AxisSpec(vt::unmapped) : vt::AxisSpec(0);
+          if (c.lanes[k] > 0)
+            f = vt::vmap(f, {.in_axes = {0, vt::unmapped}, .out_axes = out, .axis_name = names[k]});
+          else
+            f = [f, result_is_shared](Tensor t, Tensor u) {
+              const Tensor one = f(t[0], u);
+              return result_is_shared ? one : vt::expand_dims(one, 0);
+            };
+        }
+        return f;
+      };
+      const auto by_ranks = [&](Binary f) {
+        return vt::shard_map(
+            of_part(std::move(f), false),
+            {.mesh = m, .in_specs = {sharded(cuts), replicated}, .out_specs = sharded(cuts)});
+      };
+      const auto part_of = [&](Tensor t) {
+        for (std::size_t k = 0; k < names.size(); ++k)
+          t = vt::moveaxis(
+              block(vt::moveaxis(t, static_cast<int>(k), 0), m.index(names[k]), m.size(names[k])),
+              0, static_cast<int>(k));
+        return t;
+      };
       for (int n = 0; n < std::max(1, count * c.share / 100); ++n) {
         const std::uint64_t seed = first + static_cast<std::uint64_t>(n);
-        SCOPED_TRACE("seed " + std::to_string(seed) + " on " + m.str());
+        SCOPED_TRACE("seed " + std::to_string(seed) + " on " + m.str() + " with lanes" +
+                     lanes_text);
         vt_test::RandomProgram program(seed, 6);
         program.over(names);
-        vt::Shape all = lead;
-        all.push_back(3);
         const Tensor x = vt_test::random_tensor(vt::f64, all, -1, 1, seed),
-                     w = vt_test::random_tensor(vt::f64, {3}, -1, 1, seed + 1);
-        Tensor own = x;
-        for (const std::string& name : names) own = own[m.index(name)];
-        const auto as_part = [&](Tensor t) {
-          for (std::size_t k = 0; k < names.size(); ++k) t = vt::expand_dims(t, 0);
-          return t;
-        };
-        const auto example = [&](Tensor t) {
-          for (std::size_t k = 0; k < names.size(); ++k) t = t[0];
-          return t;
-        };
-        const auto by_lanes = [&](auto f, vt::AxisSpec out) {
-          std::function<Tensor(Tensor, Tensor)> g = f;
-          for (std::size_t k = names.size(); k-- > 0;)
-            g = vt::vmap(g, {.in_axes = {0, vt::unmapped}, .out_axes = out, .axis_name = names[k]});
-          return g;
-        };
-        const auto by_ranks = [&](auto f) {
-          return vt::shard_map(
-              [&, f](Tensor t, Tensor u) { return as_part(f(example(t), u)); },
-              {.mesh = m, .in_specs = {sharded(cuts), replicated}, .out_specs = sharded(cuts)});
-        };
-        const auto of_this = [&](Tensor t) {
-          for (const std::string& name : names) t = t[m.index(name)];
-          return t;
-        };
-        const auto value = [&](Tensor t, Tensor u) { return program(t, u); };
+                     w = vt_test::random_tensor(vt::f64, {3}, -1, 1, seed + 1), part = part_of(x);
+        const Binary value = [&](Tensor t, Tensor u) { return program(t, u); };
         const auto scalar = [&](Tensor t, Tensor u) { return program.scalar(t, u); };
-        const auto part = as_part(own);
         constexpr Tolerance close{.relative = 1e-9, .absolute = 1e-10},
             close_slope{.relative = 1e-7, .absolute = 1e-8};
-        expect_close(example(by_ranks(value)(part, w)), of_this(by_lanes(value, 0)(x, w)), close);
+        expect_close(by_ranks(value)(part, w), part_of(by_lanes(value, 0)(x, w)), close);
         // Gradients inside, and outside of what all share.
-        const auto inside = vt::grad(scalar);
-        expect_close(example(by_ranks(inside)(part, w)), of_this(by_lanes(inside, 0)(x, w)),
-                     close_slope, "gradient inside");
-        const auto shared = [&](Tensor t, Tensor u) {
+        const Binary inside = vt::grad(scalar);
+        expect_close(by_ranks(inside)(part, w), part_of(by_lanes(inside, 0)(x, w)), close_slope,
+                     "gradient inside");
+        const Binary shared = [&](Tensor t, Tensor u) {
           return vt::psum(program.scalar(t, u), vt::AxisNames(names));
         };
-        const auto total = vt::shard_map([&](Tensor t, Tensor u) { return shared(example(t), u); },
+        const auto total = vt::shard_map(of_part(shared, true),
                                          {.mesh = m, .in_specs = {sharded(cuts), replicated}});
         const auto lanes_total = by_lanes(shared, vt::unmapped);
         const auto [by_x, by_w] = vt::jit(vt::grad<0, 1>(total))(part, w);
         const auto [lanes_by_x, lanes_by_w] = vt::grad<0, 1>(lanes_total)(x, w);
-        expect_close(example(by_x), of_this(lanes_by_x), close_slope, "gradient outside");
+        expect_close(by_x, part_of(lanes_by_x), close_slope, "gradient outside");
         expect_close(by_w, lanes_by_w, close_slope, "gradient outside by what all share");
       }
     });

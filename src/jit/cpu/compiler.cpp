@@ -14,6 +14,7 @@ namespace vt::detail::cpu {
 #if VT_HAS_LLVM_HEADERS
 
 int vector_bytes() { return host_target().vector_bytes; }
+std::string target_key() { return host_target().key() + "|" + make_target(Isa::host).key(); }
 
 Kernel compile_nest(const Nest& nest, const Schedule& schedule, bool hurry, bool wait) {
   const std::string key = nest.str() + schedule.str(nest);
@@ -50,6 +51,7 @@ Kernel compile_matrices(const LinalgSpec& spec, int& simd_lanes, bool hurry) {
 
 // Without LLVM's headers llvm_missing_reason() is not empty.
 int vector_bytes() { return 0; }
+std::string target_key() { return {}; }
 Kernel compile_nest(const Nest&, const Schedule&, bool, bool) { return {}; }
 Kernel compile_register_kernel(const LaneForm&, bool) { return {}; }
 Kernel compile_matrices(const LinalgSpec&, int&, bool) { return {}; }

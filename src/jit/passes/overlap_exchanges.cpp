@@ -60,6 +60,13 @@ class Order {
            any_of(s.equations(), [&](int e) { return keeps_order(fusion_.graph.equations[e]); });
   }
 
+  /// Does each step that writes the array write parts of its own? Else a later one may write over
+  /// an earlier one: a scatter over the copy of its operand.
+  bool is_of_parts(Var v) const {
+    if (static_cast<std::size_t>(v) >= fusion_.maker.size()) return false;
+    const int e = fusion_.maker[v];
+    return e >= 0 && fusion_.graph.equations[e].op == Op::concatenate;
+  }
   /// Of a step to those after it that must stay behind it.
   void find_edges() {
     followers_.resize(steps_.size());
@@ -69,7 +76,6 @@ class Order {
       followers_[from].push_back(static_cast<int>(to));
       ++waits_for_[to];
     };
-    // Several steps write one array only where each writes parts of its own.
     Vec<SmallVec<int, 2>> writers(fusion_.graph.avals.size());
     int last = -1;
     for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -77,7 +83,11 @@ class Order {
       for (Var v : access.read)
         for (int w : writers[v]) edge(w, k);
       if (steps_[k].part == Part::finish) edge(static_cast<int>(k) - 1, k);
-      for (Var v : access.written) writers[v].push_back(static_cast<int>(k));
+      for (Var v : access.written) {
+        if (!is_of_parts(v))
+          for (int w : writers[v]) edge(w, k);
+        writers[v].push_back(static_cast<int>(k));
+      }
       if (!keeps_its_order(steps_[k])) continue;
       edge(last, k);
       last = static_cast<int>(k);

@@ -1,4 +1,5 @@
 // Collectives on one Tensor: psum and its relatives over the lanes of a named axis.
+#include <algorithm>
 #include <utility>
 
 #include <vt/collectives.hpp>
@@ -13,17 +14,27 @@ namespace vt::detail {
 
 namespace collectives {
 
+/// Those of the names, the slowest first. Lanes that extend an axis of a mesh come behind it.
 Vec<AxisRef> axes_of(const AxisNames& names, std::string_view function, CallSite where) {
   if (names.list().empty())
     fail(ErrorKind::value, formatted("vt::{}: no axis is given", function), where);
   Vec<AxisRef> axes;
   for (const std::string& name : names.list()) {
-    axes.push_back(live_axis(name, function, where).axis);
-    for (std::size_t i = 0; i + 1 < axes.size(); ++i)
-      if (axes[i] == axes.back())
+    const LiveAxis live = live_axis(name, function, where);
+    for (const AxisRef& known : axes)
+      if (known == live.axis)
         fail(ErrorKind::value, formatted("vt::{}: axis \"{}\" is given twice", function, name),
              where);
+    if (live.mesh) axes.push_back(live.mesh);
+    axes.push_back(live.axis);
   }
+  return axes;
+}
+
+/// The same for what combines: lanes first, so that processes exchange what is combined already.
+Vec<AxisRef> lanes_first(Vec<AxisRef> axes) {
+  std::stable_partition(axes.begin(), axes.end(),
+                        [](const AxisRef& axis) { return !axis->is_of_mesh(); });
   return axes;
 }
 
@@ -72,9 +83,106 @@ Tensor with_lanes_behind(const Tensor& x, int axis, CallSite where) {
   return reshaped(moved, shape, where);
 }
 
-Tensor permuted_lanes(const Tensor& x, const AxisRef& axis, Vec<std::int64_t> sources,
+/// Axis 0 of x, the lanes of a joint axis, as (process, lane).
+Tensor by_process(const Tensor& x, const LiveAxis& along, CallSite where) {
+  Shape shape = x.shape();
+  shape[0] = along.axis->size;
+  shape.insert(shape.begin(), along.mesh->size);
+  return reshaped(x, shape, where);
+}
+
+Tensor swapped(const Tensor& x, CallSite where) { return swapaxes(at_line(x, where), 0, 1); }
+
+/// x[indices], none of which counts from the end
+Tensor row_of(const Tensor& x, const Tensor& indices, CallSite where) {
+  return take(at_line(x, where), at_line(cast(indices, DType::u32, where), where), 0);
+}
+
+/// Axis 0 of x has an element for each lane; so does that of the result, which came from there.
+Tensor exchanged(const Tensor& x, const LiveAxis& along, CallSite where) {
+  if (!along.mesh) return emitted(Op::all_to_all, x, along.axis, where);
+  const Tensor cut = by_process(x, along, where);
+  // Of [process p, lane b]: what lane b here has from this one's number there, then from lane b.
+  const Tensor of_processes = emitted(Op::all_to_all, cut, along.mesh, where);
+  const Tensor of_lanes = emitted(Op::all_to_all, swapped(of_processes, where), along.axis, where);
+  return reshaped(swapped(of_lanes, where), x.shape(), where);
+}
+
+/// Axis 0 of x has an element for each lane, of which the sum over all lanes comes there. Lanes add
+/// theirs before processes exchange them.
+Tensor sum_exchanged(const Tensor& x, const LiveAxis& along, CallSite where) {
+  const auto step = [&](const Tensor& parts, const AxisRef& axis) {
+    return reduced(Op::reduce_sum, emitted(Op::all_to_all, parts, axis, where), Axes{0}, where);
+  };
+  if (!along.mesh) return step(x, along.axis);
+  return step(step(swapped(by_process(x, along, where), where), along.axis), along.mesh);
+}
+
+/// Lanes that extend an axis of a mesh get the x of others. From each process to the one that is
+/// `shift` further goes one message, with the lanes that have their x to give there.
+Tensor permuted_jointly(const Tensor& x, const LiveAxis& along, const Vec<std::int64_t>& sources,
+                        CallSite where) {
+  const std::int64_t processes = along.mesh->size, lanes = along.axis->size;
+  const Tensor all = emitted(Op::all_gather, x, along.axis, where);
+  const Tensor process = index_of_process(along.mesh, where);
+  Vec<char> taken(sources.size(), 0);
+  for (const std::int64_t s : sources)
+    if (s >= 0 && std::exchange(taken[s], 1))
+      fail(ErrorKind::value,
+           formatted("vt::ppermute: lane {} of \"{}\" is a source twice", s, along.axis->name),
+           where);
+  Shape element{1};
+  element.append(x.shape().begin(), x.shape().end());
+  std::vector<Tensor> got;
+  std::int64_t count = 0;
+  Vec<std::int64_t> place(sources.size(), -1);  // of what each lane gets, in `got`
+  for (std::int64_t shift = 0; shift < processes; ++shift) {
+    Vec<Vec<std::int64_t>> given(processes);  // by the process that gives
+    for (std::size_t to = 0; to < sources.size(); ++to) {
+      if (sources[to] < 0) continue;
+      const std::int64_t from = sources[to] / lanes;
+      if ((from + shift) % processes != static_cast<std::int64_t>(to) / lanes) continue;
+      place[to] = count + static_cast<std::int64_t>(given[from].size());
+      given[from].push_back(sources[to] % lanes);
+    }
+    std::size_t most = 0;
+    for (const Vec<std::int64_t>& g : given) most = std::max(most, g.size());
+    if (most == 0) continue;
+    std::vector<std::uint32_t> rows;
+    Vec<std::int64_t> from_process(processes, -1);
+    for (std::int64_t p = 0; p < processes; ++p) {
+      const Vec<std::int64_t>& g = given[p];
+      for (std::size_t i = 0; i < most; ++i)
+        rows.push_back(static_cast<std::uint32_t>(i < g.size() ? g[i] : 0));
+      if (!g.empty()) from_process[(p + shift) % processes] = p;
+    }
+    const Shape table{processes, static_cast<std::int64_t>(most)};
+    const Tensor own =
+        row_of(from_host(rows.data(), DType::u32, table, true, where), process, where);
+    Tensor part = row_of(all, own, where);
+    if (shift > 0)
+      part = emit(Op::ppermute, make_params(CollectiveParams{along.mesh, std::move(from_process)}),
+                  {part}, where);
+    got.push_back(part);
+    count += static_cast<std::int64_t>(most);
+  }
+  const Tensor zero = filled("ppermute", Scalar(false), x.dtype(), element, where);
+  if (got.empty()) return reshaped(zero, x.shape(), where);
+  got.push_back(zero);
+  std::vector<std::uint32_t> rows;
+  for (const std::int64_t at : place)
+    rows.push_back(static_cast<std::uint32_t>(at < 0 ? count : at));
+  const Tensor table = from_host(rows.data(), DType::u32, Shape{processes, lanes}, true, where);
+  const Tensor own = row_of(row_of(table, process, where), along.index, where);
+  const Tensor result = row_of(concatenate(got, 0, where), own, where);
+  return cast(result, x.dtype(), aval_of(x).weak, where);
+}
+
+Tensor permuted_lanes(const Tensor& x, const LiveAxis& along, Vec<std::int64_t> sources,
                       CallSite where) {
-  return emit(Op::ppermute, make_params(CollectiveParams{axis, std::move(sources)}), {x}, where);
+  if (along.mesh && along.mesh->size > 1) return permuted_jointly(x, along, sources, where);
+  return emit(Op::ppermute, make_params(CollectiveParams{along.axis, std::move(sources)}), {x},
+              where);
 }
 
 }  // namespace collectives
@@ -83,7 +191,7 @@ Tensor psum_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   const UserLine line(where);
   need("psum", x, where);
   Tensor sum = collectives::summable(x, where);
-  for (const AxisRef& axis : collectives::axes_of(names, "psum", where)) {
+  for (const AxisRef& axis : collectives::lanes_first(collectives::axes_of(names, "psum", where))) {
     // A number counts once for each lane, and stays one.
     if (aval_of(sum).weak && is_known(sum) && !axis->partial)
       sum = multiply(collectives::at_line(sum, where), axis->size);
@@ -99,12 +207,17 @@ Tensor pmean_flat(const Tensor& x, const AxisNames& names, CallSite where) {
   const Tensor sum = psum_flat(widened(number, where), names, where);
   double lanes = 1;
   Tensor mean = sum;
-  for (const AxisRef& axis : collectives::axes_of(names, "pmean", where)) {
-    lanes *= axis->partial ? 1 : static_cast<double>(axis->size);
-    if (!axis->partial) continue;
+  for (const std::string& name : names.list()) {
+    const LiveAxis live = live_axis(name, "pmean", where);
+    if (!live.axis->partial) {
+      lanes *= static_cast<double>(live.size());
+      continue;
+    }
     // So many as run.
     const Tensor one = full_tensor(Scalar(1.0).converted(sum.dtype()), Aval(sum.dtype(), Shape{}));
-    mean = collectives::at_line(mean, where) / collectives::emitted(Op::psum, one, axis, where);
+    Tensor count = collectives::emitted(Op::psum, one, live.axis, where);
+    if (live.mesh) count = collectives::emitted(Op::psum, count, live.mesh, where);
+    mean = collectives::at_line(mean, where) / count;
   }
   return cast(collectives::at_line(mean, where) / lanes, number.dtype(), aval_of(number).weak,
               where);
@@ -115,7 +228,7 @@ Tensor extremum_of_lanes(const Tensor& x, const AxisNames& names, bool greatest,
   const char* name = greatest ? "pmax" : "pmin";
   need(name, x, where);
   Tensor most = x;
-  for (const AxisRef& axis : collectives::axes_of(names, name, where))
+  for (const AxisRef& axis : collectives::lanes_first(collectives::axes_of(names, name, where)))
     most = collectives::emitted(greatest ? Op::pmax : Op::pmin, most, axis, where);
   return most;
 }
@@ -144,12 +257,12 @@ Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis,
                        const AllToAllOptions& options, CallSite where) {
   const UserLine line(where);
   need("all_to_all", x, where);
-  const AxisRef axis = live_axis(name, "all_to_all", where).axis;
+  const LiveAxis axis = live_axis(name, "all_to_all", where);
   const int split = normal_axis("all_to_all", split_axis, x, where),
             concat = normal_axis("all_to_all", concat_axis, x, where);
-  const Tensor given = collectives::with_lanes_in_front(x, split, axis->size, options.tiled,
+  const Tensor given = collectives::with_lanes_in_front(x, split, axis.size(), options.tiled,
                                                         "all_to_all", name, where);
-  const Tensor got = collectives::emitted(Op::all_to_all, given, axis, where);
+  const Tensor got = collectives::exchanged(given, axis, where);
   return options.tiled ? collectives::with_lanes_behind(got, concat, where)
                        : moveaxis(collectives::at_line(got, where), Axes{0}, Axes{concat});
 }
@@ -158,13 +271,12 @@ Tensor psum_scatter_flat(const Tensor& x, const std::string& name,
                          const PsumScatterOptions& options, CallSite where) {
   const UserLine line(where);
   need("psum_scatter", x, where);
-  const AxisRef lanes = live_axis(name, "psum_scatter", where).axis;
+  const LiveAxis lanes = live_axis(name, "psum_scatter", where);
   const int axis = normal_axis("psum_scatter", options.axis, x, where);
   const Tensor given =
-      collectives::with_lanes_in_front(collectives::summable(x, where), axis, lanes->size,
+      collectives::with_lanes_in_front(collectives::summable(x, where), axis, lanes.size(),
                                        options.tiled, "psum_scatter", name, where);
-  return reduced(Op::reduce_sum, collectives::emitted(Op::all_to_all, given, lanes, where), Axes{0},
-                 where);
+  return collectives::sum_exchanged(given, lanes, where);
 }
 
 Tensor ppermute_flat(const Tensor& x, const std::string& name,
@@ -172,14 +284,14 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name,
                      CallSite where) {
   const UserLine line(where);
   need("ppermute", x, where);
-  const AxisRef axis = live_axis(name, "ppermute", where).axis;
-  Vec<std::int64_t> sources(axis->size, -1);
+  const LiveAxis axis = live_axis(name, "ppermute", where);
+  Vec<std::int64_t> sources(axis.size(), -1);
   for (const auto& [from, to] : permutation) {
     for (std::int64_t lane : {from, to})
-      if (lane < 0 || lane >= axis->size)
+      if (lane < 0 || lane >= axis.size())
         fail(ErrorKind::value,
-             formatted("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane, axis->size,
-                       name),
+             formatted("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane,
+                       axis.size(), name),
              where);
     std::int64_t& source = sources[to];
     if (source >= 0)
@@ -194,17 +306,17 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name,
                      const std::vector<std::int64_t>& sources, CallSite where) {
   const UserLine line(where);
   need("pshuffle", x, where);
-  const AxisRef axis = live_axis(name, "pshuffle", where).axis;
-  if (static_cast<std::int64_t>(sources.size()) != axis->size)
+  const LiveAxis axis = live_axis(name, "pshuffle", where);
+  if (static_cast<std::int64_t>(sources.size()) != axis.size())
     fail(ErrorKind::value,
          formatted("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(),
-                   axis->size, name),
+                   axis.size(), name),
          where);
   Vec<char> taken(sources.size(), 0);
   for (std::int64_t s : sources) {
-    if (s < 0 || s >= axis->size)
+    if (s < 0 || s >= axis.size())
       fail(ErrorKind::value,
-           formatted("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis->size,
+           formatted("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis.size(),
                      name),
            where);
     if (std::exchange(taken[s], 1))

@@ -13,6 +13,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include <vt/detail/message.hpp>
@@ -116,6 +117,7 @@ struct World::State final : Patience {
   ScratchMemory scratch;
 
   HashMap<std::uint64_t, bool> compared;  ///< hashes of texts that all ranks have
+  std::optional<bool> mixed;              ///< see is_mixed
   Vec<worlds::Group> groups;
   std::size_t last_group = 0;
   Vec<worlds::Other> others;  ///< by rank; empty until the first notice
@@ -650,6 +652,23 @@ void World::compare(
   if (other != 0)
     fail(ErrorKind::transform, differs(first, static_cast<int>(other), another), site.where);
 }
+
+bool World::is_mixed(FunctionRef<std::string()> code, const CollectiveSite& site) {
+  const RankGroup all = {0, 1, size(), rank()};
+  if (all.size == 1) return false;
+  if (!state_->mixed) {
+    const std::uint64_t hash = worlds::hash_of_text(code());
+    State::Call call(*state_, worlds::Kind::compare, all, 1, site);
+    call.run([&](Channel& channel) {
+      const std::uint64_t own[2] = {hash, ~hash};
+      std::uint64_t greatest[2];
+      exchanges::all_reduce(channel, all, RankReduction::max, DType::u64, own, greatest, 2);
+      state_->mixed = greatest[0] != ~greatest[1];
+    });
+  }
+  return *state_->mixed;
+}
+void World::count_as_mixed() { state_->mixed = true; }
 
 void World::barrier(const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};

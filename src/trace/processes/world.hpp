@@ -83,6 +83,10 @@ class World {
       const std::string& text, FunctionRef<std::string()> shown,
       FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
       const CollectiveSite&);
+  /// May ranks round differently, as on CPUs of two kinds? Compared at the first call, which all
+  /// ranks make at the same place, by what each says of its `code`; known from then on.
+  bool is_mixed(FunctionRef<std::string()> code, const CollectiveSite&);
+  void count_as_mixed();  ///< for tests
   /// Waits for all ranks.
   void barrier(const CollectiveSite&);
 

@@ -52,18 +52,22 @@ inline bool has(const ScopeState& scope, const NamedAxis* axis) {
 
 LiveAxis live_axis(std::string_view name, std::string_view function, CallSite where) {
   ThreadState& state = thread_state();
+  LiveAxis found;
   for (std::size_t k = state.scopes.size(); k-- > 0;) {
     const ScopeState& scope = state.scopes[k];
     if (scope.axis && scope.axis->name == name) {
+      if (found.axis) return found;  // the lanes further out are the mesh's
       axis_lookup::used(state, k);
-      return {scope.axis, scope.lane};
+      found = {scope.axis, scope.lane, {}};
     }
     for (const AxisRef& axis : scope.mesh)
       if (axis->name == name) {
         axis_lookup::used(state, k);
-        return {axis, {}};
+        (found.axis ? found.mesh : found.axis) = axis;
+        return found;
       }
   }
+  if (found.axis) return found;
   axis_lookup::refuse(name, function, state, where);
 }
 
@@ -87,10 +91,15 @@ int level_of_axes(Op op, const ParamsRef& params, CallSite where) {
 }
 
 std::string mesh_key() {
+  const auto& scopes = thread_state().scopes;
   std::string key;
-  for (const ScopeState& scope : thread_state().scopes)
-    for (const AxisRef& axis : scope.mesh)
-      key += formatted("{}:{}:{};", axis->name, axis->size, axis->stride);
+  for (auto scope = scopes.begin(); scope != scopes.end(); ++scope)
+    for (const AxisRef& axis : scope->mesh) {
+      const bool has_lanes = std::any_of(scope, scopes.end(), [&](const ScopeState& inner) {
+        return inner.axis && inner.axis->name == axis->name;
+      });
+      key += formatted("{}:{}:{}{};", axis->name, axis->size, axis->stride, has_lanes ? "+" : "");
+    }
   return key;
 }
 

@@ -14,6 +14,10 @@ namespace vt::detail {
 struct LiveAxis {
   AxisRef axis;
   Tensor index;
+  /// The axis of a mesh that these lanes extend, of the same name: process p has the lanes from
+  /// p · axis->size on. None: `axis` is all.
+  AxisRef mesh;
+  std::int64_t size() const { return mesh ? mesh->size * axis->size : axis->size; }
 };
 LiveAxis live_axis(std::string_view name, std::string_view function, CallSite);
 
@@ -23,7 +27,7 @@ LiveAxis live_axis(std::string_view name, std::string_view function, CallSite);
 int level_of_axes(Op, const ParamsRef&, CallSite);
 
 /// The axes of processes that are alive, as text: what is recorded under one mesh is good for equal
-/// ones.
+/// ones. Lanes inside would not extend those that have lanes already.
 std::string mesh_key();
 
 /// Tells whether what is recorded while it lives used an axis from outside.

@@ -25,6 +25,7 @@ struct Entry {
   std::string static_bytes;    ///< of the signature
   bool assume_finite = false;  ///< it was recorded so
   DType default_dtype = f32;   ///< likewise
+  std::string mesh;            ///< likewise: see mesh_key
   Vec<Aval> arguments;
   DerivedFunction called;  ///< of the arguments, the variables, and what is captured
   Vec<OwnState> states;
@@ -44,11 +45,13 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
   return node_of(a) == node_of(b) && output_of(a) == output_of(b);
 }
 
+std::string mesh_here() { return thread_state().named_axes > 0 ? mesh_key() : std::string(); }
+
 /// Is this the signature of a call?
 bool fits(const Entry& entry, std::span<const Tensor> arguments, const StaticKey& key) {
   if (arguments.size() != entry.arguments.size() || key.bytes != entry.static_bytes ||
       entry.assume_finite != thread_state().assume_finite ||
-      entry.default_dtype != thread_state().default_dtype)
+      entry.default_dtype != thread_state().default_dtype || entry.mesh != mesh_here())
     return false;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].defined() || aval_of(arguments[i]) != entry.arguments[i]) return false;
@@ -231,6 +234,7 @@ std::string FunctionCache::State::key_of(std::span<const Tensor> arguments,
   std::string key = static_key.bytes;
   key += thread_state().assume_finite ? 'f' : ' ';
   key += thread_state().default_dtype == f64 ? 'w' : ' ';
+  key += named_functions::mesh_here();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].defined())
       fail(ErrorKind::value,
@@ -329,6 +333,7 @@ named_functions::EntryRef FunctionCache::State::recorded(std::span<const Tensor>
   fresh->static_bytes = static_key.bytes;
   fresh->assume_finite = state.assume_finite;
   fresh->default_dtype = state.default_dtype;
+  fresh->mesh = mesh_here();
   for (const Tensor& t : arguments) fresh->arguments.push_back(aval_of(t));
   const FlatFunction flat = [f](std::span<const Tensor> tracers) { return f(tracers); };
   Recorded r;

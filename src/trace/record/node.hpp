@@ -138,6 +138,10 @@ bool is_known(const Tensor&);
 Vec<BufferRef> run_graph(const GraphBody&, std::span<const BufferRef> inputs,
                          bool at_first_sight = false);
 
+/// Where it runs and what the code is made for, as text: processes that say the same round alike.
+/// Defined by src/jit (run.cpp).
+std::string code_of_process();
+
 /// Pending results whose bits shall not depend on how often such a Graph ran, as those of lanes
 /// that run in blocks or all at once.
 void compile_at_first_sight(std::span<const Tensor>);

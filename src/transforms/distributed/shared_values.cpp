@@ -13,6 +13,8 @@
 #include "../../trace/base/stack.hpp"
 #include "../../trace/ir/collectives.hpp"
 #include "../../trace/ir/sub_graph.hpp"
+#include "../../trace/processes/world.hpp"
+#include "../../trace/record/node.hpp"
 
 namespace vt::detail {
 
@@ -75,6 +77,40 @@ void check_predicate(Mesh mesh, const Equation& e, Differs predicate, const char
                  "predicate the same on all, as by vt::pmax or vt::psum",
                  names, what, at(e.where)),
        line);
+}
+
+/// The value of the first process along these axes, of an integer or a bool. Where processes round
+/// differently they may not agree on what they have computed of what they share.
+Var of_first(Mesh mesh, GraphBody& g, Var v, Differs axes, CallSite where) {
+  const Aval aval = g.aval(v), number(DType::i32, aval.shape), one(DType::i32, Shape{});
+  const auto zero = [&](const Aval& a) {
+    return add_equation(g, Op::full, make_params(FullParams{Scalar(0).converted(a.dtype), a}), {},
+                        where);
+  };
+  Var all = v;
+  if (aval.dtype != number.dtype)
+    all = add_equation(g, Op::convert, make_params(ConvertParams{number.dtype}), {all}, where);
+  for (std::size_t k = 0; k < mesh.size(); ++k) {
+    if ((axes & bit(static_cast<int>(k))) == 0) continue;
+    const Var index = add_equation(g, Op::axis_index,
+                                   make_params(CollectiveParams{mesh[k], {}, true}), {}, where);
+    Var is_first = add_equation(g, Op::eq, {}, {index, zero(one)}, where);
+    if (!aval.shape.empty())
+      is_first = add_equation(g, Op::broadcast_in_dim, make_params(BroadcastParams{aval.shape, {}}),
+                              {is_first}, where);
+    const Var given = add_equation(g, Op::select, {}, {is_first, all, zero(number)}, where);
+    all =
+        add_equation(g, Op::psum, make_params(CollectiveParams{mesh[k], {}, true}), {given}, where);
+  }
+  if (aval.dtype == number.dtype) return all;
+  return add_equation(g, Op::ne, {}, {all, zero(number)}, where);
+}
+
+/// May processes take two ways at a predicate that they share? Asked where they would meet there.
+bool may_part(CallSite where) {
+  const auto name = [] { return std::string("vt::shard_map"); };
+  const auto code = [] { return code_of_process(); };
+  return World::current().is_mixed(code, {name, where});
 }
 
 /// A derivative rule of the user's with collectives inside speaks of processes that each have their
@@ -371,6 +407,10 @@ class Walk {
     CondParams p = e.as<CondParams>();
     const Differs predicate = differs(made.inputs[0]);
     check_predicate(mesh_, e, predicate, "branch of vt::cond");
+    if (const Differs meet = communicates_along(mesh_, e); meet != 0 && may_part(e.where)) {
+      made.inputs[0] = of_first(mesh_, to_, made.inputs[0], meet, e.where);
+      set(made.inputs[0], predicate);
+    }
     // A spread inside would make a psum of the derivative's branch, to which not all come.
     for (std::size_t i = 1; i < made.inputs.size(); ++i)
       made.inputs[i] = spread(made.inputs[i], predicate, e.where);
@@ -428,6 +468,12 @@ class Walk {
       made.inputs[i] = spread(made.inputs[i], carried[i], e.where);
     Vec<GraphRef> graphs;
     for (const Body& b : bodies) graphs.push_back(b.graph);
+    const Differs meet = is_while ? communicates_along(mesh_, e) : 0;
+    if (meet != 0 && may_part(e.where)) {
+      auto condition = std::make_shared<GraphBody>(*graphs[0]);
+      condition->outputs[0] = of_first(mesh_, *condition, condition->outputs[0], meet, e.where);
+      graphs[0] = std::move(condition);
+    }
     made.params = with_bodies(e.params, {graphs.data(), graphs.size()});
     place(e, std::move(made), copy, bodies.back().outputs);
   }

@@ -14,6 +14,8 @@ namespace vt::detail::cpu {
 
 /// Bytes of the machine's vectors.
 int vector_bytes();
+/// What code is made for, as text, and what the machine has, by which libm chooses its functions.
+std::string target_key();
 
 // Where llvm_missing_reason() is empty; any thread. `hurry`: the code may run unoptimised at first.
 // Throws: Error(backend).

@@ -7,6 +7,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../../../trace/base/timeline.hpp"
+#include "../../../trace/ir/collectives.hpp"
 #include "../../../trace/ir/sub_graph.hpp"
 #include "../../../trace/record/devices.hpp"
 #include "../../../trace/record/node.hpp"
@@ -84,7 +85,7 @@ CudaProgram::DeviceStep CudaProgram::make_step(const FusedStep& fused) const {
               : runs_on_device(g, e)     ? DeviceStep::Kind::control
                                          : DeviceStep::Kind::host;
   if (step.kind == DeviceStep::Kind::host && step.text.empty())
-    step.text = device_ways[e.op].on_host;
+    step.text = communicates(e) ? device_ways[Op::psum].on_host : device_ways[e.op].on_host;
   return step;
 }
 

@@ -72,6 +72,40 @@ inline void measure(const std::string& name, const std::vector<Side>& sides) {
   std::fflush(stdout);
 }
 
+/// Prints what vt::distributed::scaling predicts for as many processes as there are, beside what it
+/// measured: with the compute as it is on all of them, and with that of one process that runs its
+/// part alone while the other waits. `make` gives the function for the processes that are there.
+template <class Make, class... A>
+void compare_prediction(const std::string& name, double times, Make make, const A&... arguments) {
+  const vt::distributed::ScalingOptions options{.steps = 50};
+  const auto together = vt::distributed::scaling(make(), options)(arguments...);
+  const vt::distributed::StepTime parts = together.parts(raw::size());
+  double alone = 0, compute_alone = 0;
+  raw::barrier();
+  if (raw::rank() == 0)
+    vt::distributed::simulate(1, [&] {
+      const auto report = vt::distributed::scaling(
+          make(),
+          {.steps = 50, .link = together.link(), .processes_of_host = raw::size()})(arguments...);
+      alone = report.predict(raw::size());
+      compute_alone = report.measured().compute;
+    });
+  raw::barrier();
+  if (raw::rank() != 0) return;
+  const auto line = [&](const char* who, double seconds) {
+    std::printf("{\"name\": \"%s/%s\", \"who\": \"%s\", \"seconds\": %.6g}\n", VT_MPI_FAMILY,
+                name.c_str(), who, seconds / times);
+  };
+  line("measured", together.seconds());
+  line("predicted", parts.seconds());
+  line("predicted from one", alone);
+  line("compute", parts.compute);
+  line("compute of one", compute_alone);
+  line("wait", parts.wait);
+  line("transfer", parts.transfer);
+  std::fflush(stdout);
+}
+
 /// The greatest error of an element in any process, relative to the greatest element.
 inline double error_of(const std::vector<double>& values, const std::vector<double>& answers) {
   return raw::greatest(report::error_of(values, answers, answers.size()));

@@ -34,7 +34,7 @@ circle{fill:var(--paper);stroke-width:2.5;stroke:var(--ink)}
 .key i.transfer{background:var(--roof)}
 )";
 
-std::string name_of(TimelineBar::Kind kind) {
+const char* name_of(TimelineBar::Kind kind) {
   return kind == TimelineBar::Kind::compute ? "compute"
          : kind == TimelineBar::Kind::wait  ? "wait"
                                             : "transfer";
@@ -55,7 +55,7 @@ double tick_of(double end, int most) {
 std::string rectangle(const char* kind, double x, double y, double width, double height,
                       const std::string& title) {
   return formatted(
-             "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\"",
+             "<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\"",
              kind, x, y, width, height) +
          (title.empty() ? "/>" : "><title>" + escaped(title) + "</title></rect>");
 }
@@ -64,6 +64,7 @@ std::string rectangle(const char* kind, double x, double y, double width, double
 std::string shares_of(const std::vector<TimelineBar>& bars, double end, double y, double height) {
   constexpr int columns = 300;
   constexpr double width = (right_edge - left_edge) / columns;
+  using Kind = TimelineBar::Kind;
   std::string text;
   std::size_t first = 0;
   for (int c = 0; c < columns; ++c) {
@@ -73,12 +74,12 @@ std::string shares_of(const std::vector<TimelineBar>& bars, double end, double y
     for (std::size_t k = first; k < bars.size() && bars[k].begin < to; ++k)
       seconds[static_cast<int>(bars[k].kind)] +=
           std::max(0.0, std::min(bars[k].end, to) - std::max(bars[k].begin, from));
-    double x = left_edge + c * width;
-    for (int kind = 0; kind < 3; ++kind) {
-      const double w = width * std::min(1.0, seconds[kind] / (to - from));
-      if (w < 0.005) continue;
-      text += rectangle(name_of(static_cast<TimelineBar::Kind>(kind)).c_str(), x, y, w, height, "");
-      x += w;
+    double top = y;
+    for (const Kind kind : {Kind::transfer, Kind::wait, Kind::compute}) {
+      const double h = height * std::min(1.0, seconds[static_cast<int>(kind)] / (to - from));
+      if (h < 0.05) continue;
+      text += rectangle(name_of(kind), left_edge + c * width, top, width + 0.3, h, "");
+      top += h;
     }
   }
   return text;
@@ -111,12 +112,12 @@ std::string timeline(const ScalingData& d) {
       continue;
     }
     for (const TimelineBar& b : bars) {
-      const std::string name = name_of(b.kind);
-      std::string title = name + ", " + time(b.end - b.begin);
+      std::string title = std::string(name_of(b.kind)) + ", " + time(b.end - b.begin);
       if (b.exchange >= 0)
         title += ": " + scaling_text::exchange(d.exchanges[static_cast<std::size_t>(b.exchange)]);
-      text += rectangle(name.c_str(), left_edge + b.begin * scale, y, (b.end - b.begin) * scale,
-                        height, title);
+      constexpr double least = 0.8;  // that is seen
+      text += rectangle(name_of(b.kind), left_edge + b.begin * scale, y,
+                        std::max(least, (b.end - b.begin) * scale), height, title);
     }
   }
   text += "</svg>";
@@ -171,6 +172,13 @@ std::string predictions(const ScalingReport& report) {
   return text + "</table>";
 }
 
+/// 10ᵏ seconds: "100 µs".
+std::string power_text(int k) {
+  const int unit = std::clamp(static_cast<int>(std::floor((k + 9) / 3.0)), 0, 3);
+  constexpr const char* units[] = {"ns", "µs", "ms", "s"};
+  return formatted("{:.6g} {}", std::pow(10, k + 9 - 3 * unit), units[unit]);
+}
+
 // --- the chart -----------------------------------------------------------------------------------
 
 std::string chart(const ScalingData& d, const ScalingReport& report) {
@@ -202,8 +210,8 @@ std::string chart(const ScalingData& d, const ScalingReport& report) {
     const double y = y_of(std::pow(10, k));
     text += formatted("<line x1=\"{:.0f}\" x2=\"{:.0f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", left_edge,
                       right, y, y) +
-            formatted("<text class=\"n\" x=\"70\" y=\"{:.1f}\">", y + 4) +
-            time(1.0000001 * std::pow(10, k)) + "</text>";
+            formatted("<text class=\"n\" x=\"70\" y=\"{:.1f}\">", y + 4) + power_text(k) +
+            "</text>";
   }
   for (int k = 0; k <= static_cast<int>(decades); ++k) {
     const double p = std::pow(10, k), x = x_of(p);
@@ -259,15 +267,14 @@ std::string ScalingReport::html() const {
       "content=\"width=device-width\"/><title>vt: " +
       escaped(title) + "</title><style>" + detail::html::style + style +
       "</style></head><body>\n<h1>" + escaped(title) + "</h1>\n<div class=\"tiles\">";
-  page +=
-      tile(time(d.seconds), detail::formatted("a step on {} {}, the median of {}", number(d.ranks),
-                                              d.ranks == 1 ? "process" : "processes", d.steps));
+  page += tile(time(d.seconds), detail::formatted("on {} {}", number(d.ranks),
+                                                  d.ranks == 1 ? "process" : "processes"));
   page += tile(time(m.compute), "compute") + tile(time(m.wait), "wait") +
           tile(time(m.transfer), "transfer");
   const bool can_predict = text_of::can_predict(d);
   if (can_predict)
     for (const std::int64_t p : {std::int64_t{100}, std::int64_t{10'000}})
-      page += tile(time(predict(p)), "predicted on " + number(p) + " processes");
+      page += tile(time(predict(p)), "predicted on " + number(p));
   page +=
       "</div>\n<h2>A step</h2>\n<p class=\"key\"><i class=\"compute\"></i>compute<i "
       "class=\"wait\"></i>wait<i class=\"transfer\"></i>transfer</p>\n" +

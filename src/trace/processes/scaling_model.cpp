@@ -154,7 +154,7 @@ double transfer_seconds(const ScalingData& data, std::size_t k, std::int64_t pro
                         distributed::Scaling how) {
   ModelledExchange e = data.models[k];
   e.processes = scaling_models::grown(e.processes, data.ranks, processes);
-  e.stride = scaling_models::grown(e.stride, data.ranks, processes);
+  if (data.ranks > 1) e.stride = scaling_models::grown(e.stride, data.ranks, processes);
   if (data.ranks == 1 && e.processes == 1) return data.exchanges[k].transfer;  // a copy
   const double share = scaling_models::share(data, processes, how);
   if (e.kind == ExchangeKind::all_gather || e.kind == ExchangeKind::all_to_all) e.bytes *= share;

@@ -314,30 +314,30 @@ class Analysis {
       sums_[k].push_back({sums[k].times / n, sums[k].wait / n, sums[k].transfer / n});
   }
 
-  /// How much the compute in front of each collective differs between ranks (of one alone: between
-  /// steps), as a standard deviation; the sum over a step. From the median, as turns of other
-  /// programs are rare and long.
+  /// The standard deviation of the compute in front of collectives, the sum over a step. Of several
+  /// ranks as the slowest one is later than the average; of one alone from step to step.
   double spread() const {
     const std::size_t ranks = logs_.size();
     std::size_t count = segments_[0][0].size();
     for (const auto& step : segments_)
       for (const std::vector<double>& of_rank : step) count = std::min(count, of_rank.size());
-    double sum = 0;
+    std::vector<double> sums(segments_.size());
     for (std::size_t k = 0; k < count; ++k) {
-      std::vector<double> all, off;
-      for (const auto& step : segments_) all.push_back(step[0][k]);
-      const double middle = ranks == 1 ? median(all) : 0;
-      for (const auto& step : segments_) {
-        double mean = middle;
-        for (std::size_t r = 0; r < ranks && ranks > 1; ++r)
-          mean += step[r][k] / static_cast<double>(ranks);
-        for (std::size_t r = 0; r < ranks; ++r) off.push_back(std::abs(step[r][k] - mean));
+      std::vector<double> first;
+      for (const auto& step : segments_) first.push_back(step[0][k]);
+      const double usual = median(std::move(first));
+      for (std::size_t s = 0; s < sums.size(); ++s) {
+        double most = 0, mean = 0;
+        for (const std::vector<double>& of_rank : segments_[s]) {
+          most = std::max(most, of_rank[k]);
+          mean += of_rank[k] / static_cast<double>(ranks);
+        }
+        sums[s] += ranks == 1 ? std::abs(mean - usual) : most - mean;
       }
-      constexpr double of_median = 1.4826;  // of a normal distribution
-      sum += of_median * median(off);
     }
-    const auto n = static_cast<double>(ranks);
-    return ranks == 1 ? sum : sum * std::sqrt(n / (n - 1));
+    constexpr double average = 0.7979;  // of a distance from the mean, in standard deviations
+    return median(std::move(sums)) /
+           (ranks == 1 ? average : expected_maximum(static_cast<double>(ranks)));
   }
 
   const std::vector<RankLog>& logs_;

@@ -283,7 +283,7 @@ std::string ScalingReport::html() const {
           (d.exchanges.empty() ? "<p>Nothing is exchanged.</p>" : table_of_lines(d)) + "\n";
   page += "<h2>On more processes</h2>\n";
   if (can_predict) {
-    const std::string limit = text_of::limit(d, *this, 10'000);
+    const std::string limit = text_of::limit(d, *this, 10'000, " ");
     if (!limit.empty()) page += "<p>" + escaped(limit) + "</p>\n";
     page += chart(d, *this) + predictions(*this) + "\n";
   }

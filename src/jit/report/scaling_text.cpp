@@ -60,7 +60,8 @@ std::string exchange(const ScalingExchange& e) {
   return e.text + (e.line > 0 ? " at " + report_text::place_of({e.file.c_str(), e.line}) : "");
 }
 
-std::string limit(const ScalingData& d, const ScalingReport& report, std::int64_t processes) {
+std::string limit(const ScalingData& d, const ScalingReport& report, std::int64_t processes,
+                  const char* separator) {
   if (d.exchanges.empty() || !can_predict(d)) return "";
   const auto share_of = [&](Scaling how, std::size_t k) {
     const double all = report.predict(processes, how);
@@ -69,10 +70,10 @@ std::string limit(const ScalingData& d, const ScalingReport& report, std::int64_
   std::size_t most = 0;
   for (std::size_t k = 1; k < d.exchanges.size(); ++k)
     if (share_of(Scaling::weak, k) > share_of(Scaling::weak, most)) most = k;
-  return formatted(
-      "On {} processes {} takes {} of a step, and {} where the problem stays the same.",
-      number(processes), exchange(d.exchanges[most]), html::percent(share_of(Scaling::weak, most)),
-      html::percent(share_of(Scaling::strong, most)));
+  return formatted("On {} processes {} of a step (strong: {}) is the transfer of{}{}.",
+                   number(processes), html::percent(share_of(Scaling::weak, most)),
+                   html::percent(share_of(Scaling::strong, most)), separator,
+                   exchange(d.exchanges[most]));
 }
 
 namespace columns {
@@ -149,7 +150,8 @@ std::string ScalingReport::str() const {
     text += "\n";
   }
   if (d.exchanges.empty()) return text;
-  return text + "  " + used_links(d) + "\n  " + limit(d, *this, shown_processes[4]) + "\n";
+  return text + "  " + used_links(d) + "\n  " + limit(d, *this, shown_processes[4], "\n    ") +
+         "\n";
 }
 
 }  // namespace vt::distributed

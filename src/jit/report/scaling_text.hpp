@@ -24,7 +24,9 @@ std::string used_links(const ScalingData&);
 bool can_predict(const ScalingData&);
 /// "vt::psum over "data" of f64[3] at train.cpp:40"
 std::string exchange(const distributed::ScalingExchange&);
-/// Which collective takes most of a step on so many processes; empty if none is there.
-std::string limit(const ScalingData&, const distributed::ScalingReport&, std::int64_t processes);
+/// Which collective takes most of a step on so many processes; empty if none is there. `separator`
+/// comes before its name.
+std::string limit(const ScalingData&, const distributed::ScalingReport&, std::int64_t processes,
+                  const char* separator);
 
 }  // namespace vt::detail::scaling_text

@@ -153,6 +153,101 @@ struct Sums {
   double times = 0, wait = 0, transfer = 0;
 };
 
+/// A collective: its group, and its number there.
+using Key = std::tuple<int, int, int, std::int64_t>;
+
+/// What a rank computes, and whom it waits for then.
+struct Event {
+  double compute;
+  ExchangePart part;
+  bool of_two;  ///< waits for `from` alone
+  int from;     ///< −1: for nobody
+  Key key;
+};
+struct Lane {
+  std::vector<Event> events;
+  double rest = 0;  ///< compute behind the last one
+};
+using Lanes = std::vector<Lane>;
+
+/// How much later the slowest rank is done than the average one computes, if transfers take no
+/// time.
+double lateness(const Lanes& lanes) {
+  struct Meeting {
+    int came = 0;
+    double last = 0;
+  };
+  std::map<Key, Meeting> meetings;
+  std::map<std::pair<Key, int>, double> entered;  // permutes
+  std::vector<std::size_t> at(lanes.size());
+  std::vector<double> clock(lanes.size());
+  std::vector<bool> is_inside(lanes.size());
+  double computed = 0;
+  const auto enter = [&](std::size_t r, const Event& e) {
+    clock[r] += e.compute, computed += e.compute;
+    is_inside[r] = true;
+    if (e.part == ExchangePart::finish) return;
+    if (e.of_two) {
+      entered[{e.key, static_cast<int>(r)}] = clock[r];
+    } else {
+      Meeting& m = meetings[e.key];
+      ++m.came, m.last = std::max(m.last, clock[r]);
+    }
+  };
+  // Null: others have to come first.
+  const auto ready = [&](const Event& e) -> const double* {
+    static constexpr double at_once = 0;
+    if (e.part == ExchangePart::begin || (e.of_two && e.from < 0)) return &at_once;
+    if (e.of_two) {
+      const auto found = entered.find({e.key, e.from});
+      return found == entered.end() ? nullptr : &found->second;
+    }
+    const Meeting& m = meetings[e.key];
+    return m.came < std::get<2>(e.key) ? nullptr : &m.last;
+  };
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (std::size_t r = 0; r < lanes.size(); ++r)
+      while (at[r] < lanes[r].events.size()) {
+        const Event& e = lanes[r].events[at[r]];
+        if (!is_inside[r]) enter(r, e), moves = true;
+        const double* const time = ready(e);
+        if (!time) break;
+        clock[r] = std::max(clock[r], *time);
+        is_inside[r] = false;
+        ++at[r], moves = true;
+      }
+  }
+  double last = 0;
+  for (std::size_t r = 0; r < lanes.size(); ++r) {
+    computed += lanes[r].rest;
+    last = std::max(last, clock[r] + lanes[r].rest);
+  }
+  return std::max(0.0, last - computed / static_cast<double>(lanes.size()));
+}
+
+/// Two steps of a process alone in place of two ranks.
+Lanes as_pair(const Lane& a, const Lane& b) {
+  Lanes lanes = {a, b};
+  const std::size_t count = std::min(a.events.size(), b.events.size());
+  for (int r = 0; r < 2; ++r) {
+    Lane& lane = lanes[static_cast<std::size_t>(r)];
+    for (; lane.events.size() > count; lane.events.pop_back())
+      lane.rest += lane.events.back().compute;
+    std::map<Key, std::int64_t> begun;
+    for (std::size_t k = 0; k < count; ++k) {
+      Event& e = lane.events[k];
+      const auto number = static_cast<std::int64_t>(k);
+      const Key own = e.key;
+      if (e.part == ExchangePart::begin) begun[own] = number;
+      const bool is_end = e.part == ExchangePart::finish && begun.contains(own);
+      e.key = {0, 1, 2, is_end ? begun[own] : number};
+      e.from = e.part == ExchangePart::finish && !is_end ? -1 : 1 - r;
+    }
+  }
+  return lanes;
+}
+
 class Analysis {
  public:
   Analysis(const std::vector<RankLog>& logs, ScalingData& data) : logs_(logs), data_(data) {
@@ -234,10 +329,16 @@ class Analysis {
     return rows_[rank][static_cast<std::size_t>(r.site)];
   }
 
-  using Key = std::tuple<int, int, int, std::int64_t>;
   Key key(std::size_t rank, const ExchangeRecord& r) const {
     const ExchangeSite& s = site(rank, r);
     return {s.first, s.stride, s.size, r.number};
+  }
+
+  /// That of one alone, whose collectives have no number: the record, the beginning of an exchange.
+  Key lane_key(std::size_t rank, const RankStep& step, const ExchangeRecord& r) const {
+    if (site(rank, r).size > 1) return key(rank, r);
+    const std::int64_t number = r.partner >= 0 ? r.partner : &r - step.records.data();
+    return {static_cast<int>(rank), 1, 1, number};
   }
 
   void add_step(std::size_t s, bool is_shown) {
@@ -269,7 +370,7 @@ class Analysis {
     };
     std::vector<Sums> sums(data_.exchanges.size());
     double compute = 0, wait = 0, transfer = 0;
-    segments_.emplace_back(ranks);
+    lanes_.emplace_back(ranks);
     for (std::size_t r = 0; r < ranks; ++r) {
       const RankLog& log = logs_[r];
       const RankStep& step = log.steps[s];
@@ -287,10 +388,10 @@ class Analysis {
         const int k = row(r, step, x);
         const double waited = std::clamp(ready(r, x) - x.begin, 0.0, x.end - x.begin),
                      moved = std::max(0.0, x.end - x.begin - waited - log.cost.inside);
-        if (site(r, x).part != ExchangePart::begin) {
-          segments_.back()[r].push_back(segment);
-          segment = 0;
-        }
+        const ExchangeSite& at = site(r, x);
+        lanes_.back()[r].events.push_back(
+            {segment, at.part, at.kind == ExchangeKind::permute, x.from, lane_key(r, step, x)});
+        segment = 0;
         if (k < 0) continue;
         Sums& sum = sums[static_cast<std::size_t>(k)];
         sum.times += x.partner < 0;
@@ -305,7 +406,7 @@ class Analysis {
         bars->push_back({TimelineBar::Kind::transfer, b + waited, e, k});
       }
       compute_until(step.end, 0);
-      segments_.back()[r].push_back(segment);
+      lanes_.back()[r].rest = segment;
     }
     const auto n = static_cast<double>(ranks);
     compute_.push_back(compute / n), wait_.push_back(wait / n);
@@ -314,30 +415,18 @@ class Analysis {
       sums_[k].push_back({sums[k].times / n, sums[k].wait / n, sums[k].transfer / n});
   }
 
-  /// The standard deviation of the compute in front of collectives, the sum over a step. Of several
-  /// ranks as the slowest one is later than the average; of one alone from step to step.
+  /// The standard deviation of the compute between ranks, as far as they wait for it.
   double spread() const {
-    const std::size_t ranks = logs_.size();
-    std::size_t count = segments_[0][0].size();
-    for (const auto& step : segments_)
-      for (const std::vector<double>& of_rank : step) count = std::min(count, of_rank.size());
-    std::vector<double> sums(segments_.size());
-    for (std::size_t k = 0; k < count; ++k) {
-      std::vector<double> first;
-      for (const auto& step : segments_) first.push_back(step[0][k]);
-      const double usual = median(std::move(first));
-      for (std::size_t s = 0; s < sums.size(); ++s) {
-        double most = 0, mean = 0;
-        for (const std::vector<double>& of_rank : segments_[s]) {
-          most = std::max(most, of_rank[k]);
-          mean += of_rank[k] / static_cast<double>(ranks);
-        }
-        sums[s] += ranks == 1 ? std::abs(mean - usual) : most - mean;
-      }
+    std::vector<double> late;
+    std::size_t ranks = logs_.size();
+    if (ranks > 1) {
+      for (const Lanes& lanes : lanes_) late.push_back(lateness(lanes));
+    } else {
+      ranks = 2;
+      for (std::size_t s = 0; s + 1 < lanes_.size(); ++s)
+        late.push_back(lateness(as_pair(lanes_[s][0], lanes_[s + 1][0])));
     }
-    constexpr double average = 0.7979;  // of a distance from the mean, in standard deviations
-    return median(std::move(sums)) /
-           (ranks == 1 ? average : expected_maximum(static_cast<double>(ranks)));
+    return median(std::move(late)) / expected_maximum(static_cast<double>(ranks));
   }
 
   const std::vector<RankLog>& logs_;
@@ -346,8 +435,7 @@ class Analysis {
   std::vector<double> compute_, wait_, transfer_;  ///< by step
   std::vector<std::vector<Sums>> sums_;            ///< by row and step
   std::vector<std::vector<double>> hidden_;        ///< by row
-  /// By step and rank: the compute in front of each collective that waits, and behind the last one.
-  std::vector<std::vector<std::vector<double>>> segments_;
+  std::vector<Lanes> lanes_;                       ///< by step
 };
 
 /// The World writes down meanwhile.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 
 #include "distributed/ranks.hpp"
 #include "support/page.hpp"
@@ -258,6 +259,14 @@ TEST(Scaling, Errors) {
           })(x));
         },
         vt::ErrorKind::check, {"only rank 0 is right"});
+    EXPECT_EQ(sum(x).item<double>(), 3.0);
+    const auto another = vt::distributed::scaling([&] {
+      if (rank() == 1) throw std::runtime_error("no more milk");
+    });
+    if (rank() == 1) EXPECT_THROW(another(), std::runtime_error);
+    else
+      expect_error([&] { static_cast<void>(another()); }, vt::ErrorKind::backend,
+                   {"rank 1 failed: vt::distributed::scaling: no more milk"});
     EXPECT_EQ(sum(x).item<double>(), 3.0);
     const ScalingReport r = vt::distributed::scaling(sum, {.steps = 1})(x);
     expect_error([&] { static_cast<void>(r.predict(0)); }, vt::ErrorKind::value, {"0 processes"});

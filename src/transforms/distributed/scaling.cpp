@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -447,6 +448,31 @@ struct Recording {
   Recording& operator=(const Recording&) = delete;
 };
 
+/// Runs what may throw anything: this process throws that, the others an Error that tells of it.
+void attempt(const Together& together, FunctionRef<void()> work) {
+  std::exception_ptr own;
+  const auto failed = [&](const char* message) {
+    own = std::current_exception();
+    return Error(ErrorKind::backend, std::string("vt::distributed::scaling: ") + message);
+  };
+  try {
+    together.attempt([&] {
+      try {
+        work();
+      } catch (const Error&) {
+        throw;
+      } catch (const std::exception& e) {
+        throw failed(e.what());
+      } catch (...) {
+        throw failed("an exception of another type than std::exception");
+      }
+    });
+  } catch (...) {
+    if (own) std::rethrow_exception(own);
+    throw;
+  }
+}
+
 void check_options(const distributed::ScalingOptions& o, CallSite where) {
   const auto refuse = [&](const std::string& what) {
     fail(ErrorKind::value, "vt::distributed::scaling: " + what, where);
@@ -473,7 +499,7 @@ distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
   Recorder recorder;
   std::vector<RankStep> steps;
   const auto run = [&] {
-    together.attempt([&] { step(); });
+    attempt(together, step);
     wait_compiled();
   };
   for (int k = 0; k < before; ++k) run();
@@ -481,7 +507,7 @@ distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
   for (int k = 0; k < options.steps; ++k) {
     RankStep own;
     world.barrier(site);
-    together.attempt([&] {
+    attempt(together, [&] {
       recorder.records.clear();
       const Recording recording(world, recorder);
       own.begin = monotonic_seconds();
@@ -497,7 +523,7 @@ distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
     steps.push_back(std::move(own));
     double seconds = 0;
     world.barrier(site);
-    together.attempt([&] {
+    attempt(together, [&] {
       const double begin = monotonic_seconds();
       step();
       seconds = monotonic_seconds() - begin;

@@ -533,22 +533,35 @@ distributed_targets = {
     "digits/32768": {"one": 2 * 0.95},
     "heat/2048": {"raw": 0.9},
 }
+distributed_parts = {"vt", "still", "borders", "measured", "predicted", "predicted from one",
+                     "compute", "compute of one", "wait", "transfer"}
 distributed_more_seconds = {"psum/loop": {"raw": 0.4e-6}}
 
 
 def distributed_text(rows, markdown=False):
     """The suite `distributed`: each row by both MPIs beside its peers; and of the heat equation,
-    which part of the time that exchanges take alone it hides. `rows`: what the programs print."""
+    which part of the time that exchanges take alone it hides; and what vt::distributed::scaling
+    predicts for two processes. `rows`: what the programs print."""
     all_rows = {(row["name"], row["who"]): row["seconds"] for row in rows}
     medians = {(row["name"], row["who"]): row["ratio"] for row in rows if "ratio" in row}
-    lines, hidden = [], []
+    lines, hidden, predicted = [], [], []
     for (name, who), seconds in all_rows.items():
+        if who == "measured":
+            of = {other: theirs for (row, other), theirs in all_rows.items() if row == name}
+            family, row = name.split("/", 1)
+            off = [of[which] / seconds - 1 for which in ("predicted", "predicted from one")]
+            predicted.append((
+                row, family, duration(seconds), duration(of["predicted"]), f"{100 * off[0]:+.0f} %",
+                duration(of["predicted from one"]), f"{100 * off[1]:+.0f} %",
+                duration(of["compute"]), duration(of["compute of one"]), duration(of["wait"]),
+                duration(of["transfer"]), "yes" if abs(off[0]) <= 0.2 else "NO",
+                "yes" if abs(off[1]) <= 0.2 else "NO"))
         if who != "vt":
             continue
         family, row = name.split("/", 1)
         ours = (row, family, duration(seconds))
         there = {other: theirs for (of, other), theirs in all_rows.items()
-                 if of == name and other not in ("vt", "still", "borders")}
+                 if of == name and other not in distributed_parts}
         for peer, theirs in there.items():
             if theirs == 0:
                 lines.append((*ours, peer, "fails", *4 * ("",)))
@@ -574,6 +587,10 @@ def distributed_text(rows, markdown=False):
     if hidden:
         out += "\n\n" + laid_out(("a step", "MPI", "vt", "without exchanges", "exchanges alone",
                                   "of the step", "hidden"), hidden, markdown)
+    if predicted:
+        out += "\n\n" + laid_out(("a step, median", "MPI", "measured", "predicted", "off",
+                                  "from one process", "off", "compute", "of one", "wait",
+                                  "transfer", "within 20 %", "from one"), predicted, markdown)
     return out
 
 

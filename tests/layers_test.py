@@ -43,7 +43,7 @@ rows = [
     ("src/transforms/solvers", [IR, RECORD, T + "ops/support", V, D]),
     ("src/transforms", [IR, RECORD, T + "ops/support", V, D]),
     (J + "services", [BASE, IR]),
-    (J + "report", [BASE, IR, J + "services"]),
+    (J + "report", [BASE, IR, PROCESSES, J + "services"]),
     (J + "nest", [BASE, IR]),
     (J + "fusion", [BASE, IR, RECORD, J + "nest"]),
     (J + "regions", [BASE, IR, ELEMENTS, RECORD, J + "nest"]),

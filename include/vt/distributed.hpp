@@ -1,5 +1,5 @@
 // Several processes: meshes of them; shard_map, a function that each runs on its part; values cut
-// and put together; files that all of them write and read.
+// and put together; files that all of them write and read; how a step scales.
 #pragma once
 
 #include <memory>
@@ -377,6 +377,118 @@ template <class T>
 /// Throws: Error(io) if it is damaged or of another format.
 [[nodiscard]] std::int64_t latest_step(const std::string& folder,
                                        CallSite where = CallSite::here());
+
+/// How long a message is under way: latency + bytes / bandwidth. Source: Hockney 1994.
+struct Link {
+  Param<double> latency = 0.0;    ///< seconds
+  Param<double> bandwidth = 0.0;  ///< bytes a second
+  /// That holds for messages of at most so many bytes; 0: for all.
+  Param<std::int64_t> up_to = 0;
+  /// The part of that in which the process itself works, so that it computes nothing meanwhile.
+  Param<double> own_latency = 0.0;
+  Param<double> own_bandwidth = 0.0;  ///< 0: without end
+};
+
+/// What grows with the processes.
+enum class Scaling : std::uint8_t {
+  weak,   ///< the problem: the part of a process stays as it is
+  strong  ///< nothing: the same problem is cut in more parts
+};
+
+/// Where the seconds of a step go.
+struct StepTime {
+  double compute = 0;
+  double wait = 0;      ///< for processes that come later to a collective
+  double transfer = 0;  ///< in collectives, once all are there
+  double seconds() const { return compute + wait + transfer; }
+};
+
+/// The collectives of one line of the program, in a step.
+struct ScalingExchange {
+  std::string text;               ///< "vt::psum over \"data\" of f64[3]"
+  std::string file;               ///< of the line
+  int line = 0;                   ///< 0: not known
+  double times = 0;               ///< in a step
+  std::int64_t bytes = 0;         ///< that a process gives each time
+  int processes = 0;              ///< between which it is
+  double wait = 0, transfer = 0;  ///< seconds in a step, measured
+  double modelled = 0;            ///< the transfer as the link says
+};
+
+}  // namespace distributed
+
+namespace detail {
+struct ScalingData;
+}
+
+namespace distributed {
+
+/// What scaling found out; the same on all processes.
+class ScalingReport {
+ public:
+  /// What a step takes on so many processes, in seconds.
+  /// Throws: Error (value) for less than one; if no link is known and one is needed.
+  double predict(Param<std::int64_t> processes, Scaling how = Scaling::weak,
+                 CallSite where = CallSite::here()) const;
+  /// The same in its parts.
+  StepTime parts(Param<std::int64_t> processes, Scaling how = Scaling::weak,
+                 CallSite where = CallSite::here()) const;
+  /// What a step took: the median, of the processes the slowest one.
+  double seconds() const;
+  /// Its parts, on average over the processes.
+  StepTime measured() const;
+  /// In the order in which a step comes to them.
+  std::vector<ScalingExchange> exchanges() const;
+  /// That between two processes of this machine, for ScalingOptions::link of another call; empty
+  /// if there is one process.
+  std::vector<Link> link() const;
+  /// A table of all that.
+  std::string str() const;
+  /// A page with the timeline of a step. It needs no other file.
+  std::string html() const;
+
+  explicit ScalingReport(std::shared_ptr<const vt::detail::ScalingData> data)
+      : data_(std::move(data)) {}
+
+ private:
+  std::shared_ptr<const vt::detail::ScalingData> data_;
+};
+
+/// Options of scaling.
+struct ScalingOptions {
+  Param<int> steps = 20;  ///< that are measured
+  /// Between machines, instead of what is measured; one for each range of sizes. Without another
+  /// machine and without it predictions use the link between two processes of this one.
+  std::vector<Link> link = {};
+  Param<int> processes_of_host = 0;  ///< where predictions are for; 0: as now
+};
+
+}  // namespace distributed
+
+namespace detail {
+distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
+                                           const distributed::ScalingOptions&, CallSite);
+}
+
+namespace distributed {
+
+/// `scaling(f, {.steps = 20})(args…)`: how the time of a call of f grows with the processes. Runs f
+/// some times to compile it, and then `steps` times with each collective written down and as often
+/// without; measures the link between processes; and puts both into a model of the exchanges. All
+/// processes must make the call, outside of shard_map.
+/// Throws: Error (value) for options outside their range, and if a step has more than 100,000
+/// collectives; what f throws, on all processes.
+/// Source: Thakur, Rabenseifner, Gropp 2005.
+template <class F>
+[[nodiscard]] auto scaling(F f, ScalingOptions options = {}, CallSite where = CallSite::here()) {
+  return [f = std::move(f), options = std::move(options), where](const auto&... arguments) {
+    const auto step = [&] {
+      if constexpr (std::is_void_v<decltype(f(arguments...))>) f(arguments...);
+      else vt::eval(f(arguments...));
+    };
+    return vt::detail::measure_scaling(step, options, where);
+  };
+}
 
 }  // namespace distributed
 }  // namespace vt

@@ -29,20 +29,24 @@ Tensor as_tensor(const std::vector<double>& x) {
 void loop_of_sums() {
   constexpr int times = 1000;
   const double part = 1.0 / raw::size();
-  const auto loop = on_parts([=](const Tensor& x) {
-    // A sum is the same everywhere, and the sum of what is the same needs no message.
-    const Tensor none = 0.0 * vt::axis_index("i").astype(vt::f64);
-    return vt::reshape(
-        vt::fori_loop(
-            0, times,
-            [&](const Tensor&, const Tensor& v) { return part * vt::psum(v + none, "i"); }, x[0]),
-        {1});
-  });
+  const auto make = [=] {
+    return on_parts([=](const Tensor& x) {
+      // A sum is the same everywhere, and the sum of what is the same needs no message.
+      const Tensor none = 0.0 * vt::axis_index("i").astype(vt::f64);
+      return vt::reshape(
+          vt::fori_loop(
+              0, times,
+              [&](const Tensor&, const Tensor& v) { return part * vt::psum(v + none, "i"); }, x[0]),
+          {1});
+    });
+  };
+  const auto loop = make();
   const Tensor x = vt::tensor({1.5 + raw::rank()});
   const double answer = raw::sums(1.5 + raw::rank(), times), own = loop(x).item<double>();
   measure("psum/loop",
           {{"vt", [&] { (void)loop(x).item<double>(); }, times, error_of({own}, {answer}), 1e-13},
            {"raw", [&] { (void)raw::sums(1.5, times); }, times}});
+  compare_prediction("psum/loop", times, make, x);
 }
 
 /// Passed round by ppermute in a compiled loop.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -68,6 +69,42 @@ inline void measure(const std::string& name, const std::vector<Side>& sides) {
     std::printf("{\"name\": \"%s\", \"who\": \"%s\", \"seconds\": %.6g, \"ratio\": %.6g}\n",
                 full.c_str(), sides[i].who.c_str(), std::ranges::min(times[i]),
                 ratios[i][ratios[i].size() / 2]);
+  }
+  std::fflush(stdout);
+}
+
+/// Prints what vt::distributed::scaling predicts for as many processes as there are, beside what it
+/// measured: with the compute as it is on all of them, and with that of one process that runs its
+/// part alone while the others wait. The median of five rounds. `make` gives the function for the
+/// processes that are there.
+template <class Make, class... A>
+void compare_prediction(const std::string& name, double times, Make make, const A&... arguments) {
+  constexpr const char* who[] = {"measured", "predicted",      "predicted from one",
+                                 "compute",  "compute of one", "wait",
+                                 "transfer"};
+  std::vector<std::vector<double>> seconds(std::size(who));
+  for (int round = 0; round < 5; ++round) {
+    const auto together = vt::distributed::scaling(make())(arguments...);
+    double alone = 0, compute_alone = 0;
+    raw::barrier();
+    if (raw::rank() == 0)
+      vt::distributed::simulate(1, [&] {
+        const auto report = vt::distributed::scaling(
+            make(), {.link = together.link(), .processes_of_host = raw::size()})(arguments...);
+        alone = report.predict(raw::size());
+        compute_alone = report.measured().compute;
+      });
+    raw::barrier();
+    const vt::distributed::StepTime parts = together.parts(raw::size());
+    const double found[] = {together.seconds(), parts.seconds(), alone,         parts.compute,
+                            compute_alone,      parts.wait,      parts.transfer};
+    for (std::size_t k = 0; k < std::size(who); ++k) seconds[k].push_back(found[k]);
+  }
+  if (raw::rank() != 0) return;
+  for (std::size_t k = 0; k < std::size(who); ++k) {
+    std::ranges::sort(seconds[k]);
+    std::printf("{\"name\": \"%s/%s\", \"who\": \"%s\", \"seconds\": %.6g}\n", VT_MPI_FAMILY,
+                name.c_str(), who[k], seconds[k][seconds[k].size() / 2] / times);
   }
   std::fflush(stdout);
 }

@@ -35,11 +35,13 @@ void digits(std::int64_t batch) {
       vt::jit([&](const Params& p, const State& s, const Tensor& x, const Tensor& y) {
         return sgd.step(p, vt::grad(mean_loss)(p, x, y), s);
       });
-  const auto together = vt::jit(vt::shard_map(
-      by_all,
-      {.mesh = vt::distributed::mesh({{"data", -1}}),
-       .in_specs = {vt::replicated, vt::replicated, vt::sharded("data"), vt::sharded("data")},
-       .out_specs = vt::replicated}));
+  const auto make = [&] {
+    return vt::jit(vt::shard_map(by_all, {.mesh = vt::distributed::mesh({{"data", -1}}),
+                                          .in_specs = {vt::replicated, vt::replicated,
+                                                       vt::sharded("data"), vt::sharded("data")},
+                                          .out_specs = vt::replicated}));
+  };
+  const auto together = make();
   const auto [all_x, all_y] = images_from(0, batch);
   const auto [x, y] = images_from(raw::rank() * part, part);
   const auto flat = [](const Params& p) {
@@ -57,6 +59,7 @@ void digits(std::int64_t batch) {
               if (raw::rank() == 0) vt::eval(by_one(start, state, all_x, all_y));
             }},
            {"apart", [&] { vt::eval(by_one(start, state, x, y)); }}});
+  compare_prediction("digits/" + std::to_string(batch), 1, make, start, state, x, y);
 }
 
 Tensor rows(const Tensor& u, std::int64_t first, std::int64_t last) {
@@ -100,11 +103,14 @@ void heat(std::int64_t points) {
         {.mesh = vt::distributed::mesh({{"y", -1}}), .in_specs = specs, .out_specs = specs}));
   };
   const vt::ShardSpec by_rows = vt::sharded("y");
-  const auto run = compiled(
-      [=](const Tensor& u) {
-        return with_borders(u, exchanged(rows(u, 0, 1), rows(u, height - 1, height)));
-      },
-      by_rows);
+  const auto make = [&] {
+    return compiled(
+        [=](const Tensor& u) {
+          return with_borders(u, exchanged(rows(u, 0, 1), rows(u, height - 1, height)));
+        },
+        by_rows);
+  };
+  const auto run = make();
   const auto still = compiled(
       [=](const Tensor& u) {
         return with_borders(u, {rows(u, height - 1, height), rows(u, 0, 1)});
@@ -133,6 +139,7 @@ void heat(std::int64_t points) {
                                              {"raw", [&] { plain.run(steps); }, times},
                                              {"still", [&] { still(u).eval(); }, times},
                                              {"borders", [&] { borders(edges).eval(); }, times}});
+  compare_prediction("heat/" + std::to_string(points), times, make, u);
 }
 
 }  // namespace

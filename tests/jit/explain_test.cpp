@@ -10,6 +10,8 @@
 
 #include <vt/vt.hpp>
 
+#include "support/page.hpp"
+
 namespace {
 
 using vt::Tensor;
@@ -100,38 +102,6 @@ TEST(Explain, tells_lines_extents_and_whose_elements_a_nest_reads) {
             std::string::npos);
 }
 
-/// What is wrong with `page` as XML, or nothing.
-std::string fault(const std::string& page) {
-  std::vector<std::string> open;
-  for (std::size_t at = page.find("<html"); at < page.size();) {
-    const char c = page[at];
-    if (c == '&') {
-      const std::size_t end = page.find(';', at);
-      const std::string name = page.substr(at, end - at + 1);
-      if (name != "&lt;" && name != "&gt;" && name != "&amp;" && name != "&quot;")
-        return "the entity " + name.substr(0, 20);
-    }
-    if (c != '<') {
-      ++at;
-      continue;
-    }
-    const std::size_t end = page.find('>', at);
-    if (end == std::string::npos) return "an open tag";
-    const std::string tag = page.substr(at + 1, end - at - 1),
-                      name = tag.substr(0, tag.find_first_of(" /", 1));
-    if (tag[0] == '/') {
-      if (open.empty() || "/" + open.back() != tag)
-        return tag + " where " + (open.empty() ? "nothing" : open.back()) + " is open";
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-    at = end + 1;
-    if (name == "style") at = page.find("</style>", at);
-  }
-  return open.empty() ? "" : open.back() + " is not closed";
-}
-
 Tensor clipped(Tensor x, Tensor w) {
   return vt::sum(vt::tanh(vt::matmul(vt::where(x < 0.5f, x, 0.5f), w)));
 }
@@ -140,7 +110,7 @@ const int line_of_clipped = __LINE__ - 2;
 TEST(ExplainPage, has_what_a_person_asks_for_and_nothing_from_elsewhere) {
   const auto f = vt::jit(vt::grad<0, 1>(clipped));
   const std::string page = vt::explain_html(f)(vt::ones({64, 32}), vt::ones({32, 16}));
-  EXPECT_EQ(fault(page), "");
+  EXPECT_EQ(vt_test::page_fault(page), "");
   for (const char* part : {"a call, the fastest of", "Graphs, from your function to the program",
                            "recorded by vt::grad", "recorded by vt::jit", "simplified"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
@@ -163,7 +133,7 @@ TEST(ExplainPage, loops_are_measured_iteration_by_iteration) {
     return vt::fori_loop(0, 7, [](Tensor, Tensor y) { return vt::matmul(y, y) / 60.0; }, x);
   };
   const std::string page = vt::explain_html(f)(vt::ones({60, 60}));
-  EXPECT_EQ(fault(page), "");
+  EXPECT_EQ(vt_test::page_fault(page), "");
   if (!on_interpreter()) {
     EXPECT_NE(page.find("7 iterations"), std::string::npos) << page;
   }
@@ -177,7 +147,7 @@ TEST(ExplainPage, what_prints_runs_no_more_than_asked_for) {
   });
   const std::string page = vt::explain_html(f)(vt::ones({3}));
   EXPECT_EQ(calls, 1);
-  EXPECT_EQ(fault(page), "");
+  EXPECT_EQ(vt_test::page_fault(page), "");
   EXPECT_NE(page.find("Not measured"), std::string::npos);
 }
 

@@ -212,11 +212,7 @@ void halving(Channel& channel, const RankGroup& group, CombineLoop combine, cons
 /// Elements of a large array that one member combines.
 struct Blocks {
   std::size_t elements, each;
-  Blocks(std::size_t all, int members) : elements(all) {
-    constexpr std::size_t together = 64;
-    const auto n = static_cast<std::size_t>(members);
-    each = ((all + n - 1) / n + together - 1) / together * together;
-  }
+  Blocks(std::size_t all, int members) : elements(all), each(elements_of_block(all, members)) {}
   std::size_t begin(int member) const {
     return std::min(elements, static_cast<std::size_t>(member) * each);
   }
@@ -255,18 +251,13 @@ void gather_blocks(Channel& channel, const RankGroup& group, const Blocks& block
   }
 }
 
-/// So many bytes go as a whole. Between two ranks that takes one step, parts take two.
-constexpr std::size_t most_whole(const RankGroup& group) {
-  return std::size_t{1} << (group.size == 2 ? 18 : 16);
-}
-
 /// Of 16-bit floats, whose sums are f32.
 void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop combine, DType dtype,
                        const void* given, void* got, std::size_t elements) {
   const std::size_t bytes = elements * sizeof(float);
   Vec<float> wide(elements);
   widen_halves(dtype, given, wide.begin(), elements);
-  if (bytes <= most_whole(group)) {
+  if (bytes <= most_whole(group.size)) {
     doubling(channel, group, combine, wide.begin(), wide.begin(), elements, bytes);
     return round_to_halves(dtype, wide.begin(), got, elements);
   }
@@ -305,7 +296,7 @@ void all_reduce(Channel& channel, const RankGroup& group, RankReduction how, DTy
   if (combined_dtype(dtype) != dtype)
     return all_reduce_halves(channel, group, combine, dtype, given, got, elements);
   const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= most_whole(group))
+  if (bytes <= most_whole(group.size))
     return doubling(channel, group, combine, given, got, elements, bytes);
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, given, got, width);
@@ -326,7 +317,7 @@ void all_gather(Channel& channel, const RankGroup& group, const void* given, voi
                 std::size_t bytes) {
   using namespace steps;
   if (bytes == 0) return;
-  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= most_whole(group))
+  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= most_whole(group.size))
     return gather_doubling(channel, group, given, got, bytes);
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);

@@ -75,12 +75,22 @@ struct Channel {
   int tag = 0;
   /// Pieces of large arrays, in bytes; and the longest message, as MPI counts in int. Tests set
   /// less.
-  std::size_t piece = std::size_t{1} << 17, longest = std::size_t{1} << 30;
+  static constexpr std::size_t usual_piece = std::size_t{1} << 17;
+  std::size_t piece = usual_piece, longest = std::size_t{1} << 30;
 };
 
 /// What differs is decided by sizes alone, which all ranks know. given and got as World has them;
 /// of a group of at least two.
 namespace exchanges {
+
+/// So many bytes go as a whole. Between two ranks that takes one step, parts take two.
+constexpr std::size_t most_whole(int members) { return std::size_t{1} << (members == 2 ? 18 : 16); }
+/// Of a larger sum: how many elements one member combines.
+constexpr std::size_t elements_of_block(std::size_t all, int members) {
+  constexpr std::size_t together = 64;
+  const auto n = static_cast<std::size_t>(members);
+  return ((all + n - 1) / n + together - 1) / together * together;
+}
 
 void all_reduce(Channel&, const RankGroup&, RankReduction, DType, const void* given, void* got,
                 std::size_t elements);

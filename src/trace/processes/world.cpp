@@ -27,6 +27,7 @@
 #include "exchanges.hpp"
 #include "loopback.hpp"
 #include "mpi_transport.hpp"
+#include "recorder.hpp"
 
 namespace vt::detail {
 
@@ -42,13 +43,9 @@ constexpr double left_patience = 0.2;   // what a rank sent before it left has c
 constexpr double gone_patience = 1;     // and so has the notice of one that ended in order
 constexpr unsigned calls_between = 64;  // collectives without a look at notices
 
-enum class Kind : std::uint8_t { all_reduce, all_gather, all_to_all, permute, compare, barrier };
-
-inline double now() {
-  timespec t = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
+using Kind = ExchangeKind;
+using Part = ExchangePart;
+inline double now() { return monotonic_seconds(); }
 
 inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
@@ -115,6 +112,7 @@ struct World::State final : Patience {
   std::atomic<bool> dead{false};
   std::string dead_message;  ///< of what ended this world
   ScratchMemory scratch;
+  Recorder* recorder = nullptr;
 
   HashMap<std::uint64_t, bool> compared;  ///< hashes of texts that all ranks have
   std::optional<bool> mixed;              ///< see is_mixed
@@ -339,7 +337,18 @@ struct World::State final : Patience {
     ~Call() { state_.scratch.trim(); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    /// f(channel). If the transport fails, so does this rank.
+    /// f(channel). If the transport fails, so does this rank. `facts`: of a Recorder, asked only
+    /// where there is one.
+    template <class Facts, class F>
+    void run(Facts&& facts, F&& f) {
+      if (state_.recorder) [[unlikely]] {
+        const double begin = worlds::now();
+        run(f);
+        state_.recorder->note(facts(), *state_.site, begin, worlds::now());
+      } else {
+        run(f);
+      }
+    }
     template <class F>
     void run(F&& f) {
       try {
@@ -371,6 +380,11 @@ struct World::State final : Patience {
     Channel channel_;
   };
 
+  static Recorder::Facts facts_of(const State& s, worlds::Kind kind, const RankGroup& group,
+                                  std::size_t bytes) {
+    return {kind, worlds::Part::whole, group, bytes, 0, 1, {}, nullptr, s.number};
+  }
+
   template <class Exchange>
   void reduce(const Exchange& exchange, const RankGroup& among, RankReduction how, DType dtype,
               const void* given, void* got, std::int64_t elements, const CollectiveSite& at) {
@@ -380,9 +394,16 @@ struct World::State final : Patience {
     Call call(*this, worlds::Kind::all_reduce, among, text, at);
     if (how != RankReduction::sum && is_complex(dtype))
       fail(ErrorKind::dtype, at.text() + ": complex numbers have neither max nor min", at.where);
-    if (among.size > 1)
-      call.run([&](Channel& channel) { exchange(channel, among, how, dtype, given, got, n); });
-    else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+    const auto facts = [&] {
+      Recorder::Facts f = facts_of(*this, worlds::Kind::all_reduce, among, n * size_of(dtype));
+      f.elements = n;
+      f.width = size_of(combined_dtype(dtype));
+      return f;
+    };
+    call.run(facts, [&](Channel& channel) {
+      if (among.size > 1) exchange(channel, among, how, dtype, given, got, n);
+      else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+    });
   }
 
   // Of the process. It is never destroyed: threads may be at a collective while the process ends.
@@ -549,25 +570,40 @@ void World::all_reduce_in_tree(const RankGroup& group, RankReduction how, DType 
 void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::all_gather, group, bytes, site);
-  if (group.size > 1)
-    call.run([&](Channel& channel) { exchanges::all_gather(channel, group, given, got, bytes); });
-  else if (given != got && bytes) std::memcpy(got, given, bytes);
+  const auto facts = [&] {
+    return State::facts_of(*state_, worlds::Kind::all_gather, group, bytes);
+  };
+  call.run(facts, [&](Channel& channel) {
+    if (group.size > 1) exchanges::all_gather(channel, group, given, got, bytes);
+    else if (given != got && bytes) std::memcpy(got, given, bytes);
+  });
 }
 
 void World::all_to_all(const RankGroup& group, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::all_to_all, group, bytes, site);
-  if (group.size > 1)
-    call.run([&](Channel& channel) { exchanges::all_to_all(channel, group, given, got, bytes); });
-  else if (given != got && bytes) std::memcpy(got, given, bytes);
+  const auto facts = [&] {
+    return State::facts_of(*state_, worlds::Kind::all_to_all, group,
+                           bytes * static_cast<std::size_t>(group.size));
+  };
+  call.run(facts, [&](Channel& channel) {
+    if (group.size > 1) exchanges::all_to_all(channel, group, given, got, bytes);
+    else if (given != got && bytes) std::memcpy(got, given, bytes);
+  });
 }
 
 void World::permute(const RankGroup& group, std::span<const std::int64_t> sources,
                     const void* given, void* got, std::size_t bytes, const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::permute, group, State::size_of_permute(sources, bytes),
                    site);
-  call.run(
-      [&](Channel& channel) { exchanges::permute(channel, group, sources, given, got, bytes); });
+  const auto facts = [&] {
+    Recorder::Facts f = State::facts_of(*state_, worlds::Kind::permute, group, bytes);
+    f.sources = sources;
+    return f;
+  };
+  call.run(facts, [&](Channel& channel) {
+    exchanges::permute(channel, group, sources, given, got, bytes);
+  });
 }
 
 void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> sources,
@@ -578,7 +614,14 @@ void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> 
   if (s.spare.empty()) b = std::make_unique<State::Begun>();
   else b = std::move(s.spare.back()), s.spare.pop_back();
   State::Call call(s, worlds::Kind::permute, group, State::size_of_permute(sources, bytes), site);
-  call.run([&](Channel& channel) {
+  const auto facts = [&] {
+    Recorder::Facts f = State::facts_of(s, worlds::Kind::permute, group, bytes);
+    f.part = worlds::Part::begin;
+    f.sources = sources;
+    f.got = got;
+    return f;
+  };
+  call.run(facts, [&](Channel& channel) {
     const bool waits =
         exchanges::begin_permute(channel, group, sources, given, got, bytes, b->transfers);
     b->got = got;
@@ -594,9 +637,18 @@ void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> 
 void World::finish(const void* got, const CollectiveSite& site) {
   State& s = *state_;
   std::unique_ptr<State::Begun> b = s.take_begun(got);
-  if (!b) return;
+  if (!b) {
+    if (s.recorder) s.recorder->note_finished(got, site, worlds::now());
+    return;
+  }
   State::Call call(s, *b, site);
-  call.run([&](Channel& channel) { exchanges::finish(channel, b->transfers); });
+  const auto facts = [&] {
+    Recorder::Facts f = State::facts_of(s, worlds::Kind::permute, b->group, 0);
+    f.part = worlds::Part::finish;
+    f.got = got;
+    return f;
+  };
+  call.run(facts, [&](Channel& channel) { exchanges::finish(channel, b->transfers); });
   s.spare.push_back(std::move(b));
 }
 
@@ -673,7 +725,22 @@ void World::count_as_mixed() { state_->mixed = true; }
 void World::barrier(const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
   State::Call call(*state_, worlds::Kind::barrier, all, 0, site);
-  if (all.size > 1) call.run([&](Channel& channel) { exchanges::barrier(channel, all); });
+  const auto facts = [&] { return State::facts_of(*state_, worlds::Kind::barrier, all, 0); };
+  call.run(facts, [&](Channel& channel) {
+    if (all.size > 1) exchanges::barrier(channel, all);
+  });
+}
+
+void World::probe(FunctionRef<void(Channel&)> f, const CollectiveSite& site) {
+  const RankGroup all = {0, 1, size(), rank()};
+  State::Call call(*state_, worlds::Kind::probe, all, 0, site);
+  call.run([&](Channel& channel) { f(channel); });
+}
+
+void World::set_recorder(Recorder* recorder) {
+  state_->enter();
+  state_->recorder = recorder;
+  state_->leave();
 }
 
 void World::tell_error(const std::string& message) noexcept {

@@ -24,6 +24,21 @@ struct RankGroup {
 /// How all_reduce combines elements. NaN wins over numbers in max and min.
 enum class RankReduction : std::uint8_t { sum, max, min };
 
+enum class ExchangeKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  all_to_all,
+  permute,
+  compare,
+  barrier,
+  probe
+};
+/// A permute may be begun at one place and waited for at another.
+enum class ExchangePart : std::uint8_t { whole, begin, finish };
+
+struct Channel;
+class Recorder;
+
 /// A collective as messages name it: "vt::psum over \"data\" of f64[3]", and the user's line.
 struct CollectiveSite {
   FunctionRef<std::string()> text;  ///< only asked where it is shown
@@ -89,6 +104,10 @@ class World {
   void count_as_mixed();  ///< for tests
   /// Waits for all ranks.
   void barrier(const CollectiveSite&);
+  /// Messages of its own between all ranks.
+  void probe(FunctionRef<void(Channel&)>, const CollectiveSite&);
+  /// Collectives are written down there; null: no longer.
+  void set_recorder(Recorder*);
 
   /// Tells the others of an error that this rank may yet come to terms with: they name it if it
   /// then does not come to a collective.

@@ -533,8 +533,8 @@ distributed_targets = {
     "digits/32768": {"one": 2 * 0.95},
     "heat/2048": {"raw": 0.9},
 }
-distributed_parts = {"vt", "still", "borders", "measured", "predicted", "predicted from one",
-                     "compute", "compute of one", "wait", "transfer"}
+distributed_parts = {"vt", "still", "borders", "spun", "spin", "measured", "predicted",
+                     "predicted from one", "compute", "compute of one", "wait", "transfer"}
 distributed_more_seconds = {"psum/loop": {"raw": 0.4e-6}}
 
 
@@ -579,6 +579,7 @@ def distributed_text(rows, markdown=False):
         if (name, "borders") in all_rows:
             still, borders = all_rows[name, "still"], all_rows[name, "borders"]
             hidden.append((row, family, duration(seconds), duration(still), duration(borders),
+                           duration(all_rows[name, "spun"] - all_rows[name, "spin"]),
                            f"{100 * borders / seconds:.1f} %",
                            f"{100 * (1 - (seconds - still) / borders):.0f} %"
                            if borders > 0.05 * seconds else "too little to tell"))
@@ -586,7 +587,7 @@ def distributed_text(rows, markdown=False):
                     "wanted", "reached"), lines, markdown)
     if hidden:
         out += "\n\n" + laid_out(("a step", "MPI", "vt", "without exchanges", "exchanges alone",
-                                  "of the step", "hidden"), hidden, markdown)
+                                  "MPI's own work", "of the step", "hidden"), hidden, markdown)
     if predicted:
         out += "\n\n" + laid_out(("a step, median", "MPI", "measured", "predicted", "off",
                                   "from one process", "off", "compute", "of one", "wait",

@@ -135,10 +135,13 @@ void heat(std::int64_t points) {
   report::write(VT_MPI_FAMILY "/heat/" + std::to_string(points),
                 "rank" + std::to_string(raw::rank()), out);
   const double times = steps;
-  measure("heat/" + std::to_string(points), {{"vt", [&] { run(u).eval(); }, times, error, 1e-13},
-                                             {"raw", [&] { plain.run(steps); }, times},
-                                             {"still", [&] { still(u).eval(); }, times},
-                                             {"borders", [&] { borders(edges).eval(); }, times}});
+  measure("heat/" + std::to_string(points),
+          {{"vt", [&] { run(u).eval(); }, times, error, 1e-13},
+           {"raw", [&] { plain.run(steps); }, times},
+           {"still", [&] { still(u).eval(); }, times},
+           {"borders", [&] { borders(edges).eval(); }, times},
+           {"spun", [&] { raw::borders(static_cast<std::size_t>(points), steps, true); }, times},
+           {"spin", [&] { raw::borders(static_cast<std::size_t>(points), steps, false); }, times}});
   compare_prediction("heat/" + std::to_string(points), times, make, u);
 }
 

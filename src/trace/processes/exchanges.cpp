@@ -309,7 +309,8 @@ void all_reduce_in_tree(Channel& channel, const RankGroup& group, RankReduction 
   if (elements == 0) return;
   const CombineLoop combine = combine_loop(how, dtype);
   const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= most_whole(group.size)) doubling(channel, group, combine, given, got, elements, bytes);
+  if (bytes <= most_whole(group.size))
+    doubling(channel, group, combine, given, got, elements, bytes);
   else halving(channel, group, combine, given, got, elements, width);
 }
 

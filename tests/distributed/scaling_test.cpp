@@ -58,16 +58,21 @@ TEST(ScalingModel, SmallSumsTakeALogarithmOfMessages) {
   expect_transfer(r, 4, 2 * once, Scaling::strong);      // sums keep their bytes
 }
 
-TEST(ScalingModel, LargeSumsGoRoundInBlocks) {
+TEST(ScalingModel, LargeSumsGoByHalvesOrRoundInBlocks) {
   const double bytes = 4e6;
   const ScalingReport r = alone([](Tensor x) { return vt::psum(x, "i"); }, vt::arange(1e6));
+  const double added = r.parts(2).transfer - 2 * message(bytes / 2);  // γ of half of it
+  EXPECT_GT(added, 0);
+  expect_transfer(r, 4, 2 * message(bytes / 2) + 2 * message(bytes / 4) + 1.5 * added);
+  double halves = 0;
+  for (int k = 1; k <= 10; ++k) halves += 2 * message(bytes / (1 << k)) + 2 * added / (1 << k);
+  expect_transfer(r, 1024, halves);
+  expect_transfer(r, 1025, halves + 2 * message(bytes) + 2 * added);  // one more, a part is short
   const auto block = [&](double processes) {
     return std::ceil(bytes / 4 / processes / 64) * 64 * 4;
   };
-  const double added = r.parts(2).transfer - 2 * message(block(2));  // γ of half of it
-  EXPECT_GT(added, 0);
-  for (const int n : {4, 10, 1000})
-    expect_transfer(r, n, (n - 1) * (2 * message(block(n)) + added * block(n) / block(2)));
+  for (const int n : {3, 10, 100})
+    expect_transfer(r, n, (n - 1) * (2 * message(block(n)) + added * block(n) / (bytes / 2)));
 }
 
 TEST(ScalingModel, GathersRingsAndPairs) {
@@ -76,7 +81,9 @@ TEST(ScalingModel, GathersRingsAndPairs) {
   const ScalingReport a = alone(gather, small), b = alone(gather, large);
   expect_transfer(a, 2, message(400));
   expect_transfer(a, 5, message(400) + message(800) + message(400));  // Bruck's
-  expect_transfer(a, 1000, 999 * message(400));                       // a ring
+  double doubled = 0;
+  for (const int held : {1, 2, 4, 8, 16, 32, 64, 128, 256}) doubled += message(400.0 * held);
+  expect_transfer(a, 1000, doubled + message(400.0 * 488));  // as the parts are short
   expect_transfer(b, 5, 4 * message(4e5));
   expect_transfer(b, 5, 4 * message(8e4), Scaling::strong);
   const ScalingReport c =

@@ -66,6 +66,36 @@ TEST(ThreadExchanges, GoInPieces) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// So many that what each combines of a large array is short: no rings.
+TEST(ThreadExchanges, OfManyRanks) {
+  using namespace vt::detail;
+  constexpr std::int64_t n = 20'001;  // 80 kB, and 40 kB of 16-bit floats, which are summed as f32
+  for (const int ranks : {20, 32}) {
+    ASSERT_TRUE(exchanges::is_short_part(4 * n, ranks));
+    run_ranks(
+        ranks,
+        [&] {
+          World& world = World::current();
+          const RankGroup all = {0, 1, ranks, world.rank()};
+          const auto text = [] { return std::string("many ranks"); };
+          const CollectiveSite site{text, vt::CallSite::here()};
+          std::vector<std::int32_t> x(n), got(n), gathered(static_cast<std::size_t>(ranks) * 1000);
+          std::iota(x.begin(), x.end(), world.rank());
+          const auto sum_of_ranks = ranks * (ranks - 1) / 2;
+          world.all_reduce(all, RankReduction::sum, vt::i32, x.data(), got.data(), n, site);
+          for (int i = 0; i < n; ++i)
+            ASSERT_EQ(got[static_cast<std::size_t>(i)], ranks * i + sum_of_ranks);
+          std::vector<std::uint16_t> halves(n, 0x3c00), sums(n);  // ones
+          world.all_reduce(all, RankReduction::sum, vt::f16, halves.data(), sums.data(), n, site);
+          for (const std::uint16_t h : sums) ASSERT_EQ(h, ranks == 20 ? 0x4d00 : 0x5000);
+          world.all_gather(all, x.data(), gathered.data(), 4000, site);
+          for (int i = 0; i < ranks * 1000; ++i)
+            ASSERT_EQ(gathered[static_cast<std::size_t>(i)], i / 1000 + i % 1000);
+        },
+        60, vt::CallSite::here());
+  }
+}
+
 // While receives look for theirs, messages come: none may get what an earlier one waits for. They
 // look as long as there is any message, as that of the third rank here.
 TEST(ThreadExchanges, MessagesOfOneSenderComeInOrder) {

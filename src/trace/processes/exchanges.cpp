@@ -129,84 +129,104 @@ inline void receive(Channel& channel, int from, void* data, std::size_t bytes) {
   run(channel, {0, nullptr, 0, from, data, bytes, channel.longest});
 }
 
-/// Recursive doubling: after step k a rank has what 2ᵏ neighbours give, the lower ones first. Where
-/// the size is no power of two the first ranks pair up before and after it. Latency: log₂ n.
+/// The members of a group as a power of two of places. Where there are more, the first ones pair
+/// up: the upper one of a pair gives what it has to the lower one, and gets the result of it.
+struct Places {
+  explicit Places(const RankGroup& all)
+      : group(all),
+        count(static_cast<int>(std::bit_floor(static_cast<unsigned>(all.size)))),
+        pairs(all.size - count),
+        is_paired(all.own < 2 * pairs),
+        is_upper(is_paired && all.own % 2 == 1),
+        own(is_paired ? all.own / 2 : all.own - pairs),
+        other_of_pair(is_paired ? all.rank(all.own ^ 1) : -1) {}
+  int rank(int place) const { return group.rank(place < pairs ? 2 * place : place + pairs); }
+
+  const RankGroup& group;
+  int count, pairs;
+  bool is_paired, is_upper;
+  int own, other_of_pair;
+};
+
+/// Recursive doubling: after step k a rank has what 2ᵏ neighbours give, the lower ones first.
+/// Latency: log₂ n.
 void doubling(Channel& channel, const RankGroup& group, CombineLoop combine, const void* given,
               void* got, std::size_t elements, std::size_t bytes) {
   constexpr std::size_t few = 1024;
   alignas(std::max_align_t) unsigned char near[few];
   void* const other = bytes <= few ? near : channel.scratch.take(bytes);
-  const int whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(group.size)));
-  const int rest = group.size - whole, own = group.own;
+  const Places places(group);
   const void* mine = given;
-  int place = own - rest;
-  if (own < 2 * rest) {
-    if (own % 2 == 1) {
-      send(channel, group.rank(own - 1), given, bytes);
-      return receive(channel, group.rank(own - 1), got, bytes);
-    }
-    receive(channel, group.rank(own + 1), other, bytes);
+  if (places.is_upper) {
+    send(channel, places.other_of_pair, given, bytes);
+    return receive(channel, places.other_of_pair, got, bytes);
+  }
+  if (places.is_paired) {
+    receive(channel, places.other_of_pair, other, bytes);
     combine(got, mine, other, elements);
     mine = got;
-    place = own / 2;
   }
-  for (int distance = 1; distance < whole; distance *= 2) {
-    const int partner = place ^ distance;
-    const int peer = group.rank(partner < rest ? 2 * partner : partner + rest);
+  for (int distance = 1; distance < places.count; distance *= 2) {
+    const int partner = places.own ^ distance, peer = places.rank(partner);
     swap(channel, peer, mine, peer, other, bytes);
-    if (partner < place) combine(got, other, mine, elements);
+    if (partner < places.own) combine(got, other, mine, elements);
     else combine(got, mine, other, elements);
     mine = got;
   }
-  if (own < 2 * rest) send(channel, group.rank(own + 1), got, bytes);
+  if (places.is_paired) send(channel, places.other_of_pair, got, bytes);
 }
 
-/// What `doubling` gives, of a power of two of members, with large arrays: in each step a rank
-/// keeps half of what it has, and sends the other half to the neighbour that keeps that one. Then
-/// the halves go back.
+/// The same sums of large arrays: in each step a rank keeps half of what it has, and gives the
+/// other half to the neighbour that keeps that one. Then the halves go back. Latency: 2 log₂ n.
 void halving(Channel& channel, const RankGroup& group, CombineLoop combine, const void* given,
              void* got, std::size_t elements, std::size_t width) {
-  const std::size_t piece = std::max<std::size_t>(channel.piece / width, 1) * width;
+  const std::size_t piece = std::max<std::size_t>(channel.piece / width, 1) * width,
+                    bytes = elements * width;
   auto* const slots = static_cast<unsigned char*>(channel.scratch.take(window * piece));
+  const Places places(group);
+  const void* mine = given;
   struct Part {
     std::size_t begin, end;
-    std::size_t bytes(std::size_t element) const { return (end - begin) * element; }
+    std::size_t size() const { return end - begin; }
   };
+  // `out` goes to a rank, whose `in` is combined with the own one.
+  const auto exchange = [&](int peer, Part out, Part in, bool is_lower) {
+    const std::size_t first = in.begin * width;
+    const Stream stream = {
+        peer, at(mine, out.begin * width), out.size() * width, peer, nullptr, in.size() * width,
+        piece};
+    run(channel, stream, slots, [&](std::size_t offset, const void* data, std::size_t n) {
+      const void* const own = at(mine, first + offset);
+      combine(at(got, first + offset), is_lower ? own : data, is_lower ? data : own, n / width);
+    });
+    mine = got;
+  };
+  if (places.is_upper) {
+    run(channel, {places.other_of_pair, given, bytes, 0, nullptr, 0, piece});
+    return receive(channel, places.other_of_pair, got, bytes);
+  }
+  if (places.is_paired) exchange(places.other_of_pair, {0, 0}, {0, elements}, true);
   struct Step {
     int peer;
     Part kept, given;
   };
-  Vec<Step> steps;
+  SmallVec<Step, 16> steps;
   Part own = {0, elements};
-  for (int distance = 1; distance < group.size; distance *= 2) {
-    const int partner = group.own ^ distance;
-    const bool is_lower = group.own < partner;
+  for (int distance = 1; distance < places.count; distance *= 2) {
+    const int partner = places.own ^ distance;
+    const bool is_lower = places.own < partner;
     const std::size_t middle = own.begin + (own.end - own.begin) / 2;
     const Part lower = {own.begin, middle}, upper = {middle, own.end};
-    const Step step = {group.rank(partner), is_lower ? lower : upper, is_lower ? upper : lower};
-    const void* const mine = distance == 1 ? given : got;
-    const Stream stream = {step.peer,
-                           at(mine, step.given.begin * width),
-                           step.given.bytes(width),
-                           step.peer,
-                           nullptr,
-                           step.kept.bytes(width),
-                           piece};
-    run(channel, stream, slots, [&](std::size_t offset, const void* data, std::size_t bytes) {
-      const std::size_t place = step.kept.begin * width + offset;
-      const void *const first = is_lower ? at(mine, place) : data, *const second =
-                                                                       is_lower ? data
-                                                                                : at(mine, place);
-      combine(at(got, place), first, second, bytes / width);
-    });
-    own = step.kept;
-    steps.push_back(step);
+    own = is_lower ? lower : upper;
+    steps.push_back({places.rank(partner), own, is_lower ? upper : lower});
+    exchange(steps.back().peer, steps.back().given, own, is_lower);
   }
   for (std::size_t k = steps.size(); k-- > 0;) {
     const Step& step = steps[k];
-    run(channel, {step.peer, at(got, step.kept.begin * width), step.kept.bytes(width), step.peer,
-                  at(got, step.given.begin * width), step.given.bytes(width), channel.longest});
+    run(channel, {step.peer, at(got, step.kept.begin * width), step.kept.size() * width, step.peer,
+                  at(got, step.given.begin * width), step.given.size() * width, channel.longest});
   }
+  if (places.is_paired) send(channel, places.other_of_pair, got, bytes);
 }
 
 /// Elements of a large array that one member combines.
@@ -261,6 +281,10 @@ void all_reduce_halves(Channel& channel, const RankGroup& group, CombineLoop com
     doubling(channel, group, combine, wide.begin(), wide.begin(), elements, bytes);
     return round_to_halves(dtype, wide.begin(), got, elements);
   }
+  if (is_short_part(bytes, group.size)) {
+    halving(channel, group, combine, wide.begin(), wide.begin(), elements, sizeof(float));
+    return round_to_halves(dtype, wide.begin(), got, elements);
+  }
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, wide.begin(), wide.begin(), sizeof(float));
   const std::size_t first = blocks.begin(group.own);
@@ -298,27 +322,18 @@ void all_reduce(Channel& channel, const RankGroup& group, RankReduction how, DTy
   const std::size_t width = size_of(dtype), bytes = elements * width;
   if (bytes <= most_whole(group.size))
     return doubling(channel, group, combine, given, got, elements, bytes);
+  if (goes_by_halves(bytes, group.size))
+    return halving(channel, group, combine, given, got, elements, width);
   const Blocks blocks(elements, group.size);
   reduce_blocks(channel, group, blocks, combine, given, got, width);
   gather_blocks(channel, group, blocks, got, width);
-}
-
-void all_reduce_in_tree(Channel& channel, const RankGroup& group, RankReduction how, DType dtype,
-                        const void* given, void* got, std::size_t elements) {
-  using namespace steps;
-  if (elements == 0) return;
-  const CombineLoop combine = combine_loop(how, dtype);
-  const std::size_t width = size_of(dtype), bytes = elements * width;
-  if (bytes <= most_whole(group.size))
-    doubling(channel, group, combine, given, got, elements, bytes);
-  else halving(channel, group, combine, given, got, elements, width);
 }
 
 void all_gather(Channel& channel, const RankGroup& group, const void* given, void* got,
                 std::size_t bytes) {
   using namespace steps;
   if (bytes == 0) return;
-  if (group.size > 2 && bytes * static_cast<std::size_t>(group.size) <= most_whole(group.size))
+  if (gathers_by_doubling(bytes, group.size))
     return gather_doubling(channel, group, given, got, bytes);
   const auto part = [&](int member) {
     return at(got, static_cast<std::size_t>(around(group, member)) * bytes);

@@ -85,7 +85,22 @@ namespace exchanges {
 
 /// So many bytes go as a whole. Between two ranks that takes one step, parts take two.
 constexpr std::size_t most_whole(int members) { return std::size_t{1} << (members == 2 ? 18 : 16); }
-/// Of a larger sum: how many elements one member combines.
+/// Of all members the part of one is so short that rings, in which it goes from each to the next,
+/// take longer than sending more in fewer steps.
+constexpr bool is_short_part(std::size_t all, int members) {
+  return all / static_cast<std::size_t>(members) < (std::size_t{1} << 12);
+}
+/// A sum that does not go as a whole goes by halving, or round in blocks. A power of two of members
+/// adds in the same order then as with small arrays.
+constexpr bool goes_by_halves(std::size_t bytes, int members) {
+  return (members & (members - 1)) == 0 || is_short_part(bytes, members);
+}
+/// all_gather of so many bytes of each.
+constexpr bool gathers_by_doubling(std::size_t bytes, int members) {
+  const std::size_t all = bytes * static_cast<std::size_t>(members);
+  return members > 2 && (all <= most_whole(members) || is_short_part(all, members));
+}
+/// Of a sum in blocks: how many elements one member combines.
 constexpr std::size_t elements_of_block(std::size_t all, int members) {
   constexpr std::size_t together = 64;
   const auto n = static_cast<std::size_t>(members);
@@ -94,9 +109,6 @@ constexpr std::size_t elements_of_block(std::size_t all, int members) {
 
 void all_reduce(Channel&, const RankGroup&, RankReduction, DType, const void* given, void* got,
                 std::size_t elements);
-/// The sums of neighbours first, for all sizes; as World::all_reduce_in_tree has it.
-void all_reduce_in_tree(Channel&, const RankGroup&, RankReduction, DType, const void* given,
-                        void* got, std::size_t elements);
 void all_gather(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void all_to_all(Channel&, const RankGroup&, const void* given, void* got, std::size_t bytes);
 void permute(Channel&, const RankGroup&, std::span<const std::int64_t> sources, const void* given,

@@ -25,9 +25,9 @@ class Messages {
         groups_(std::max(1, links.of_host / on_host_)) {}
 
   /// To the member so far on; all members send at once.
-  double at_distance(int distance, double bytes) const {
-    return crosses_ && distance >= on_host_ ? across(bytes, links_.of_host)
-                                            : message_seconds(here(), bytes);
+  double at_distance(int distance, double bytes, double range = 0) const {
+    return crosses_ && distance >= on_host_ ? across(bytes, links_.of_host, range)
+                                            : message_seconds(here(), bytes, 1, range);
   }
   /// To the next one, as all do: a machine sends as many as it has groups.
   double to_next(double bytes, double range = 0) const {
@@ -69,10 +69,22 @@ double all_reduce(const ModelledExchange& e, const ScalingLinks& links) {
     if (n > whole) seconds += 2 * m.at_distance(1, combined) + links.combine * combined;
     return seconds;
   }
+  const double piece = static_cast<double>(Channel::usual_piece);
+  if (exchanges::goes_by_halves(static_cast<std::size_t>(combined), n)) {
+    const int whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
+    double seconds = 0, part = combined / 2;
+    for (int distance = 1; distance < whole; distance *= 2, part /= 2)
+      seconds += m.at_distance(distance, part, std::min(part, piece)) + links.combine_long * part +
+                 m.at_distance(distance, part);
+    if (n > whole)
+      seconds += m.at_distance(1, combined, std::min(combined, piece)) +
+                 links.combine_long * combined + m.at_distance(1, combined);
+    return seconds;
+  }
   const double block = static_cast<double>(
                            exchanges::elements_of_block(static_cast<std::size_t>(e.elements), n)) *
                        e.width,
-               part = block / combined * e.bytes, piece = static_cast<double>(Channel::usual_piece);
+               part = block / combined * e.bytes;
   return (n - 1) *
          (m.to_next(block, std::min(block, piece)) + links.combine_long * block + m.to_next(part));
 }
@@ -80,7 +92,7 @@ double all_reduce(const ModelledExchange& e, const ScalingLinks& links) {
 double all_gather(const ModelledExchange& e, const ScalingLinks& links) {
   const Messages m(e, links);
   const int n = e.processes;
-  if (n == 2 || e.bytes * n > static_cast<double>(exchanges::most_whole(n)))
+  if (!exchanges::gathers_by_doubling(static_cast<std::size_t>(e.bytes), n))
     return (n - 1) * m.to_next(e.bytes);
   double seconds = 0;
   for (int held = 1; held < n; held *= 2)

@@ -200,8 +200,8 @@ class Shard::Team {
           combine(part(k), part(k), part(k + distance), count);
       std::memcpy(sum + first * width, part(0), count * width);
     }
-    world_.all_reduce_in_tree(processes(), call.how, wide, sum, sum,
-                              static_cast<std::int64_t>(call.size), *call.site);
+    world_.all_reduce(processes(), call.how, wide, sum, sum, static_cast<std::int64_t>(call.size),
+                      *call.site);
     for (int k = 0; k < shards(); ++k)
       if (widens) round_to_halves(call.dtype, reinterpret_cast<float*>(sum), got(k), call.size);
       else exchanges::copy(got(k), sum, call.size * width);

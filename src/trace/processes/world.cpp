@@ -385,27 +385,6 @@ struct World::State final : Patience {
     return {kind, worlds::Part::whole, group, bytes, 0, 1, {}, nullptr, s.number};
   }
 
-  template <class Exchange>
-  void reduce(const Exchange& exchange, const RankGroup& among, RankReduction how, DType dtype,
-              const void* given, void* got, std::int64_t elements, const CollectiveSite& at) {
-    const auto n = static_cast<std::size_t>(elements);
-    const std::uint64_t text =
-        (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
-    Call call(*this, worlds::Kind::all_reduce, among, text, at);
-    if (how != RankReduction::sum && is_complex(dtype))
-      fail(ErrorKind::dtype, at.text() + ": complex numbers have neither max nor min", at.where);
-    const auto facts = [&] {
-      Recorder::Facts f = facts_of(*this, worlds::Kind::all_reduce, among, n * size_of(dtype));
-      f.elements = n;
-      f.width = size_of(combined_dtype(dtype));
-      return f;
-    };
-    call.run(facts, [&](Channel& channel) {
-      if (among.size > 1) exchange(channel, among, how, dtype, given, got, n);
-      else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
-    });
-  }
-
   // Of the process. It is never destroyed: threads may be at a collective while the process ends.
   static inline constinit World* of_process = nullptr;
   static inline constinit std::terminate_handler terminate_before = nullptr;
@@ -558,13 +537,23 @@ double World::deadline() const { return state_->deadline.load(); }
 
 void World::all_reduce(const RankGroup& group, RankReduction how, DType dtype, const void* given,
                        void* got, std::int64_t elements, const CollectiveSite& site) {
-  state_->reduce(exchanges::all_reduce, group, how, dtype, given, got, elements, site);
-}
-
-void World::all_reduce_in_tree(const RankGroup& group, RankReduction how, DType dtype,
-                               const void* given, void* got, std::int64_t elements,
-                               const CollectiveSite& site) {
-  state_->reduce(exchanges::all_reduce_in_tree, group, how, dtype, given, got, elements, site);
+  const auto n = static_cast<std::size_t>(elements);
+  const std::uint64_t size =
+      (n << 8) | (static_cast<std::uint64_t>(dtype) << 4) | static_cast<std::uint64_t>(how);
+  State::Call call(*state_, worlds::Kind::all_reduce, group, size, site);
+  if (how != RankReduction::sum && is_complex(dtype))
+    fail(ErrorKind::dtype, site.text() + ": complex numbers have neither max nor min", site.where);
+  const auto facts = [&] {
+    Recorder::Facts f =
+        State::facts_of(*state_, worlds::Kind::all_reduce, group, n * size_of(dtype));
+    f.elements = n;
+    f.width = size_of(combined_dtype(dtype));
+    return f;
+  };
+  call.run(facts, [&](Channel& channel) {
+    if (group.size > 1) exchanges::all_reduce(channel, group, how, dtype, given, got, n);
+    else if (given != got && n) std::memcpy(got, given, n * size_of(dtype));
+  });
 }
 
 void World::all_gather(const RankGroup& group, const void* given, void* got, std::size_t bytes,

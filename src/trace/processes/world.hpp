@@ -68,13 +68,10 @@ class World {
   // or did not come before the deadline, and if ranks are at different collectives. The world is
   // not used any more then: each further call throws the same.
 
-  /// 16-bit floats are summed in f32 and rounded once; integers wrap.
+  /// 16-bit floats are summed in f32 and rounded once; integers wrap. Other sums of a power of two
+  /// of ranks are a tree: of members 0 and 1, 2 and 3 …, then of what these give, and so on.
   void all_reduce(const RankGroup&, RankReduction, DType, const void* given, void* got,
                   std::int64_t elements, const CollectiveSite&);
-  /// all_reduce as a tree: of members 0 and 1, 2 and 3 …, then of what these give, and so on; of
-  /// a power of two of them, and no 16-bit floats.
-  void all_reduce_in_tree(const RankGroup&, RankReduction, DType, const void* given, void* got,
-                          std::int64_t elements, const CollectiveSite&);
   /// got: the `bytes` of each member, in their order.
   void all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,
                   const CollectiveSite&);

@@ -88,7 +88,7 @@ constexpr std::size_t most_whole(int members) { return std::size_t{1} << (member
 /// Of all members the part of one is so short that rings, in which it goes from each to the next,
 /// take longer than sending more in fewer steps.
 constexpr bool is_short_part(std::size_t all, int members) {
-  return all / static_cast<std::size_t>(members) < (std::size_t{1} << 12);
+  return all / static_cast<std::size_t>(members) < (std::size_t{1} << 14);
 }
 /// A sum that does not go as a whole goes by halving, or round in blocks. A power of two of members
 /// adds in the same order then as with small arrays.

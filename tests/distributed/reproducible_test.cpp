@@ -261,6 +261,16 @@ TEST(Reproducible, AShardThatThrowsEndsTheCall) {
   });
 }
 
+TEST(Reproducible, NaNsAreTraced) {
+  on_ranks(1, [] {
+    const vt::DebugNans watch;
+    const Function f = [](Tensor v) { return vt::psum(vt::sqrt(v - 3.0), "i"); };
+    const Tensor got = in_shards(f, 4)(vt::arange(4.0));
+    expect_error([&] { static_cast<void>(got[0].item<double>()); }, ErrorKind::value,
+                 {"vt::sqrt(-3", "made it"});
+  });
+}
+
 TEST(Reproducible, WhatItRefuses) {
   const Function sum = [](Tensor v) { return vt::psum(v, "i"); };
   const Tensor x = vt::arange(8.0);

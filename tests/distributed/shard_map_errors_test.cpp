@@ -193,4 +193,37 @@ TEST(ShardMapErrors, AllRanksMayCatchTheSameAndGoOn) {
   });
 }
 
+// A look is no collective: the others do not come to it.
+TEST(ShardMapErrors, NaNsAreTracedToTheProcessThatGaveThem) {
+  on_ranks(2, [] {
+    const vt::DebugNans watch;
+    using Function = std::function<Tensor(Tensor)>;
+    const auto on_two = [](Function f) {
+      return vt::shard_map(
+          f,
+          {.mesh = mesh({{"data", 2}}), .in_specs = sharded("data"), .out_specs = sharded("data")});
+    };
+    const Function sums = on_two([](Tensor v) {
+      const Tensor roots = vt::psum(vt::sqrt(v), "data");
+      return vt::fori_loop(
+          0, 2, [](Tensor, Tensor u) { return u + vt::psum(u, "data"); }, roots * 2.0);
+    });
+    for (const Function& f : {sums, Function(vt::jit(sums))})
+      for (int guilty = 0; guilty < 2; ++guilty) {
+        const Tensor got = f(vt::tensor({4.0, rank() == guilty ? -9.0 : 9.0}));
+        const auto look = [&] { static_cast<void>(got[1].item<double>()); };
+        if (rank() == guilty) expect_error(look, ErrorKind::value, {"vt::sqrt(-9)", "made it"});
+        else if (guilty == 0)
+          expect_error(look, ErrorKind::value, {"a collective to which other processes came"});
+      }
+    // Where the program looks at it itself, all throw.
+    const Function until = on_two([](Tensor v) {
+      return vt::while_loop([](Tensor u) { return vt::psum(u[0], "data") < 100.0; },
+                            [](Tensor u) { return u * 2.0; }, vt::sqrt(v));
+    });
+    expect_error([&] { until(vt::tensor({rank() ? 4.0 : -9.0})).eval(); }, ErrorKind::value,
+                 {"vt::lt, which decides where the program goes"});
+  });
+}
+
 }  // namespace

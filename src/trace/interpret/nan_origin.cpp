@@ -12,6 +12,7 @@
 #include <vt/detail/message.hpp>
 
 #include "../base/convert.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/effects.hpp"
 #include "../ir/sub_graph.hpp"
 #include "../record/devices.hpp"
@@ -140,7 +141,8 @@ class Search {
   /// `element` of variable `v` of a Graph that is run on `inputs`.
   Found follow(const GraphBody& g, std::span<const BufferRef> inputs, Var v, std::int64_t element) {
     Vec<BufferRef> values;
-    if (const std::optional<Found> end = evaluate(g, inputs, v, values)) return *end;
+    if (const std::optional<Found> end = evaluate(g, inputs, v, values))
+      return given_to_others(g, inputs).value_or(*end);
     const Vec<int> maker = makers_of(g);
     CallSite reader;  // of the value: numbers have no line of their own
     for (;;) {
@@ -168,6 +170,20 @@ class Search {
 
  private:
   static Found lost() { return {NanOrigin(), 0, 0}; }
+
+  /// What follows a collective is not made again, as the other processes are elsewhere; but perhaps
+  /// this one gave it something that is not finite.
+  std::optional<Found> given_to_others(const GraphBody& g, std::span<const BufferRef> inputs) {
+    for (const Equation& e : g.equations) {
+      if (!is_collective(e.op) || !communicates(e)) continue;
+      const Var given = e.inputs[0];
+      Vec<BufferRef> values;
+      if (!is_inexact(g.aval(given).dtype) || evaluate(g, inputs, given, values)) continue;
+      const std::int64_t element = first_not_finite(*values[given], g.aval(given), what_);
+      if (element >= 0) return follow(g, inputs, given, element);
+    }
+    return std::nullopt;
+  }
 
   /// Products of many elements run as programs do: plain loops take seconds for them.
   static SmallVec<BufferRef, 1> results_of(const Equation& e, const GraphBody& g,
@@ -199,7 +215,7 @@ class Search {
     for (const Equation& e : g.equations) {
       if (std::none_of(e.outputs.begin(), e.outputs.end(), [&](Var out) { return needed[out]; }))
         continue;
-      if (has_effect(e)) return lost();
+      if (has_effect(e) || communicates(e)) return lost();
       operands.clear();
       for (Var in : e.inputs) operands.push_back(values[in]);
       const auto made = results_of(e, g, operands);

@@ -8,6 +8,7 @@
 #include <vt/execution.hpp>
 
 #include "../base/locks.hpp"
+#include "../ir/collectives.hpp"
 #include "../record/devices.hpp"
 #include "../record/nan_watch.hpp"
 #include "../record/node.hpp"
@@ -88,8 +89,8 @@ std::string origin_text(const NanOrigin& o, const KeptRun& run) {
     }
     case NanOrigin::Kind::lost: break;
   }
-  return "the interpreter does not make it again: a callback with effects gave it, or memory that "
-         "was borrowed has changed";
+  return "the interpreter does not make it again: a callback with effects gave it, or a collective "
+         "to which other processes came, or memory that was borrowed has changed";
 }
 
 using SourceRef = std::shared_ptr<const NanSource>;
@@ -249,7 +250,7 @@ void refuse_inside(const WatchedGraph& watched, std::span<const BufferRef> input
 std::string told_inside(const WatchedGraph& watched, std::span<const BufferRef> inputs,
                         FunctionRef<std::string(std::size_t)> name) {
   using namespace nan_watching;
-  if (watched.sinks.empty()) return {};
+  if (watched.sinks.empty() || communicates(*watched.graph)) return {};
   const auto run = kept_run(watched, inputs, name);
   Vec<BufferRef> results;
   try {

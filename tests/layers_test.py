@@ -10,7 +10,7 @@ root = Path(sys.argv[1])
 # and include/vt. A file belongs to the folder that holds it. The rows go from the bottom up, and
 # each may only name rows above it: so there is no circle.
 T, J, C, G = "src/trace/", "src/jit/", "src/jit/cpu/", "src/jit/cuda/"
-V, D = "src/transforms/vmap", "src/transforms/grad"
+V, D, S = "src/transforms/vmap", "src/transforms/grad", "src/transforms/distributed"
 BASE, IR, RECORD = T + "base", T + "ir", T + "record"
 ELEMENTS, PROCESSES = T + "elements", T + "processes"
 rows = [
@@ -39,9 +39,9 @@ rows = [
     (D + "/rules", [IR, T + "numerics", RECORD, D, D + "/control"]),
     ("src/transforms/autobatch", [BASE, IR, T + "fiber", RECORD]),
     ("src/transforms/dataset", [BASE, RECORD]),
-    ("src/transforms/distributed", [BASE, IR, PROCESSES, RECORD, T + "io"]),
-    ("src/transforms/solvers", [IR, RECORD, T + "ops/support", V, D]),
-    ("src/transforms", [IR, RECORD, T + "ops/support", V, D]),
+    (S, [BASE, IR, PROCESSES, RECORD, T + "io"]),
+    ("src/transforms/solvers", [IR, RECORD, T + "ops/support", V, D, S]),
+    ("src/transforms", [IR, RECORD, T + "ops/support", V, D, S]),
     (J + "services", [BASE, IR]),
     (J + "report", [BASE, IR, PROCESSES, J + "services"]),
     (J + "nest", [BASE, IR]),

@@ -7,6 +7,7 @@
 #include <vt/detail/small_vec.hpp>
 
 #include "../trace/record/memory_limit.hpp"
+#include "distributed/outside.hpp"
 #include "grad/build.hpp"
 #include "grad/linearize.hpp"
 #include "grad/sparsity.hpp"
@@ -151,6 +152,32 @@ inline void check_examples(const GradCall& call, const LinearPart& part,
   for (std::size_t o = 0; o < results.size(); ++o) check(results[o], result_name(call, o));
 }
 
+/// A basis vector moves on all processes at once: where a process has a part of its own, columns or
+/// rows of all of them would be added.
+bool is_forward(const GradCall& call, JacobianMode mode, bool is_tall, const OutsideUse& use) {
+  const std::string transform = call.transform;
+  if (mode == JacobianMode::automatic && !use.has_own_inputs && !use.has_own_outputs)
+    return is_tall;
+  const bool forward =
+      mode == JacobianMode::automatic ? !use.has_own_inputs : mode == JacobianMode::forward;
+  if (forward && use.has_own_inputs)
+    fail(ErrorKind::transform,
+         transform + ": an argument is this process's part, which a collective" +
+             line_in_passing(use.where) +
+             " combines with those of others, and their columns would be added. Take vt::grad, "
+             "which gives each process its part, or differentiate by the whole, of which "
+             "vt::distributed::part takes the part",
+         call.where);
+  if (!forward && use.has_own_outputs)
+    fail(ErrorKind::transform,
+         transform +
+             ": a result is this process's part, and rows of all processes would be added. "
+             "Take vt::jacfwd, or give the whole: vt::all_gather inside of vt::shard_map, "
+             "with out_specs vt::replicated",
+         call.where);
+  return forward;
+}
+
 }  // namespace jacobian_parts
 
 JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, JacobianMode mode,
@@ -207,8 +234,7 @@ JacobianFlat jacobian_flat(const FlatFunction& f, const GradCall& call, Jacobian
   const auto whole = [&](const Tensor& one, const Aval& a) {
     return by_example ? in_dim(one, a.shape, other_axes(a.shape.rank(), Axes{0})) : one;
   };
-  const bool forward =
-      mode == JacobianMode::forward || (mode == JacobianMode::automatic && inputs < outputs);
+  const bool forward = is_forward(call, mode, inputs < outputs, outside_use(f, call));
 
   // Blocks of the result that one call of along_basis does not make; those of examples are
   // transposed once more.

@@ -407,6 +407,7 @@
 #include "../../../src/transforms/dataset/dataset.cpp"
 #include "../../../src/transforms/dataset/streams.cpp"
 #include "../../../src/transforms/distributed/manifest.cpp"
+#include "../../../src/transforms/distributed/outside.cpp"
 #include "../../../src/transforms/distributed/parts.cpp"
 #include "../../../src/transforms/distributed/run_recorded.cpp"
 #include "../../../src/transforms/distributed/scaling.cpp"

@@ -768,4 +768,9 @@ World& World::current() {
   return process;
 }
 
+bool World::has_several() {
+  const World* const world = worlds::of_thread ? worlds::of_thread : State::of_process;
+  return world && world->size() > 1;
+}
+
 }  // namespace vt::detail

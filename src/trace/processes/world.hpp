@@ -56,6 +56,8 @@ class World {
   /// one of several that MPI started, or alone.
   /// Throws: Error (backend) if MPI started it, and its library cannot be used.
   static World& current();
+  /// Does this thread's have several ranks? False where nobody has asked for it yet.
+  static bool has_several();
 
   int rank() const;
   int size() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,9 @@ int place_of(Mesh mesh, const NamedAxis& axis) {
   return -1;
 }
 Differs bit(int place) { return Differs{1} << place; }
+/// So many bits above that of an axis one tells whether the value depends on an input without a
+/// spread along it. (A mesh has 16 axes at the most.)
+constexpr int direct_bits = 16;
 
 /// Along which axes the equation communicates, itself or in a sub-graph.
 Differs communicates_along(Mesh mesh, const Equation& e);
@@ -149,6 +153,7 @@ std::shared_ptr<const CustomRule> refused_outside(const CustomRule& rule, CallSi
 struct Body {
   GraphRef graph;
   Vec<Differs> outputs;
+  std::optional<CallSite> combines;  ///< see Walk::combines
 };
 /// Bodies that were walked: loops come to their fixpoint at each level of nesting anew.
 class Bodies {
@@ -189,6 +194,9 @@ class Walk {
     result.graph = std::move(to_);
     return result;
   }
+
+  /// The line of a collective that is shared already, and that an input comes to without a spread.
+  const std::optional<CallSite>& combines() const { return combines_; }
 
  private:
   Differs differs(Var v) const {
@@ -271,6 +279,11 @@ class Walk {
     }
   }
 
+  void note(const Vec<Body>& bodies) {
+    for (const Body& b : bodies)
+      if (b.combines && !combines_) combines_ = b.combines;
+  }
+
   /// Writes the equation down. `all`: of its results.
   void place(const Equation& e, Equation made, Copier& copy, const Vec<Differs>& all) {
     made.outputs.clear();
@@ -300,6 +313,13 @@ class Walk {
     const bool own = (differs(x) & one) != 0;
     const bool joins =
         e.op == Op::psum || e.op == Op::pmax || e.op == Op::pmin || e.op == Op::all_gather;
+    const Differs direct = one << direct_bits;
+    if (e.op == Op::spread && p.shared) {
+      made.inputs[0] = spread(x, differs(x) | one, e.where);
+      place(e, std::move(made), copy, {(differs(x) & ~direct) | one});
+      return true;
+    }
+    if (p.shared && (differs(x) & direct) != 0 && !combines_) combines_ = e.where;
     if (joins && !own) {
       const Var v = of_shared(e, x, p.axis->size);
       copy.bind(e.outputs[0], v);
@@ -359,6 +379,7 @@ class Walk {
     p.body = bodies[0].graph;
     if (p.rule) p.rule = refused_outside(*p.rule, e.where);
     made.params = make_params(std::move(p));
+    note(bodies);
     place(e, std::move(made), copy, bodies[0].outputs);
   }
 
@@ -428,6 +449,7 @@ class Walk {
     p.branches.clear();
     for (const Body& b : bodies) p.branches.push_back(b.graph);
     made.params = make_params(std::move(p));
+    note(bodies);
     place(e, std::move(made), copy, bodies[0].outputs);
   }
 
@@ -475,9 +497,11 @@ class Walk {
       graphs[0] = std::move(condition);
     }
     made.params = with_bodies(e.params, {graphs.data(), graphs.size()});
+    note(bodies);
     place(e, std::move(made), copy, bodies.back().outputs);
   }
 
+  std::optional<CallSite> combines_;
   const GraphBody& from_;
   Bodies& bodies_;
   const Mesh mesh_;
@@ -491,9 +515,10 @@ class Walk {
 Body Bodies::of(const GraphRef& from, const Vec<Differs>& operands, const Vec<Differs>& wanted) {
   for (const Known& k : known_[from.get()])
     if (k.operands == operands && k.wanted == wanted) return k.body;
-  SharedGraph made = Walk(*from, *this).run(operands, wanted);
-  const Body body{std::make_shared<const GraphBody>(std::move(made.graph)),
-                  std::move(made.outputs)};
+  Walk walk(*from, *this);
+  SharedGraph made = walk.run(operands, wanted);
+  const Body body{std::make_shared<const GraphBody>(std::move(made.graph)), std::move(made.outputs),
+                  walk.combines()};
   known_[from.get()].push_back({from, operands, wanted, body});
   return body;
 }
@@ -506,6 +531,46 @@ SharedGraph with_shared_values(const GraphBody& g, std::span<const AxisRef> mesh
   SharedGraph result = shared_values::Walk(g, bodies).run(inputs, wanted);
   debug_check(result.graph, "vt::shard_map");
   return result;
+}
+
+namespace shared_values {
+
+/// The axes of meshes along which it has collectives that are shared.
+void add_axes(const GraphBody& g, Vec<AxisRef>& axes) {
+  for (const Equation& e : g.equations) {
+    if (is_collective(e.op)) {
+      const auto& p = e.as<CollectiveParams>();
+      if (p.shared && std::find(axes.begin(), axes.end(), p.axis) == axes.end())
+        axes.push_back(p.axis);
+    }
+    for (const GraphRef& body : bodies_of(e.params)) add_axes(*body, axes);
+  }
+}
+
+}  // namespace shared_values
+
+OutsideUse outside_use(const GraphBody& g, std::size_t tangents) {
+  using namespace shared_values;
+  OutsideUse use;
+  Vec<AxisRef> axes;
+  add_axes(g, axes);
+  if (axes.empty()) return use;
+  Bodies bodies({axes.data(), axes.size()});
+  Walk walk(g, bodies);
+  SharedGraph walked;
+  const Differs every = bit(static_cast<int>(axes.size())) - 1;
+  Vec<Differs> inputs(g.inputs.size(), 0);
+  std::fill_n(inputs.end() - tangents, tangents, every << direct_bits);
+  try {
+    walked = walk.run(inputs, {});
+  } catch (const Error&) {
+    return use;  // a rule of the user's that nobody follows
+  }
+  for (const Differs d : walked.outputs)
+    use.has_own_outputs = use.has_own_outputs || (d & every) != 0;
+  use.has_own_inputs = walk.combines().has_value();
+  use.where = walk.combines().value_or(CallSite());
+  return use;
 }
 
 }  // namespace vt::detail

@@ -28,4 +28,16 @@ struct SharedGraph {
 SharedGraph with_shared_values(const GraphBody&, std::span<const AxisRef> mesh,
                                const Vec<Differs>& inputs, const Vec<Differs>& wanted);
 
+/// What a function outside of shard_map makes of what it is differentiated by.
+struct OutsideUse {
+  /// Collectives combine what processes give for an input: it is a process's own part.
+  bool has_own_inputs = false;
+  /// A result is a process's own part, and depends on what all share.
+  bool has_own_outputs = false;
+  CallSite where;  ///< the line of such a collective
+};
+/// By a Graph whose last inputs are `tangents`. What differs meets a value that all processes share
+/// behind a spread of that; so an input that comes to a collective without one is a process's own.
+OutsideUse outside_use(const GraphBody&, std::size_t tangents);
+
 }  // namespace vt::detail

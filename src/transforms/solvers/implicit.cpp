@@ -12,6 +12,7 @@
 #include "../../trace/ir/dependence.hpp"
 #include "../../trace/ops/support/operands.hpp"
 #include "../../trace/record/scope.hpp"
+#include "../distributed/outside.hpp"
 #include "../grad/build.hpp"
 #include "../grad/jvp.hpp"
 #include "../grad/transpose.hpp"
@@ -202,6 +203,7 @@ std::vector<Tensor> linear_solve_flat(const FlatFunction& matvec, std::span<cons
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(b, name, where);
+  need_whole(matvec, b, name, where);
   Recorded product = recorded(matvec, avals, name, "matvec", where);
   need_linear(product, avals, name, where);
   const FlatFunction apply = replayed(product);
@@ -340,6 +342,7 @@ std::vector<Tensor> root_flat(const FlatFunction& f, std::span<const Tensor> gue
   using namespace implicit_parts;
   const UserLine line(where);
   const Vec<Aval> avals = strong_avals(guess, name, where);
+  need_whole(f, guess, name, where);
   Recorded function = recorded(f, avals, name, "the function", where);
   const FlatFunction apply = replayed(function);
   Recorded found = recorded([&](std::span<const Tensor> x) { return solve(apply, x); }, avals, name,

@@ -6,6 +6,7 @@
 #include <vt/linalg.hpp>
 #include <vt/solvers.hpp>
 
+#include "../distributed/outside.hpp"
 #include "fit_problem.hpp"
 #include "solver_numbers.hpp"
 
@@ -69,6 +70,7 @@ FitFlat least_squares_flat(const FlatFunction& residuals, std::span<const Tensor
                            const LeastSquaresOptions& options, const FitCall& fit) {
   const UserLine line(fit.call.where);
   const fitting::Problem p(residuals, guess, plus, dimension, options, fit);
+  need_whole(residuals, guess, fit.call.name, fit.call.where);
   return fitting::result_of(p, fitting::fitted(p));
 }
 
@@ -127,6 +129,7 @@ FitFlat curve_fit_flat(const FlatFunction& model, const Tensor& y, std::span<con
     return std::vector<Tensor>{r};
   };
   const Problem p(residuals, guess, {}, 0, options.solver, fit);
+  need_whole(residuals, guess, fit.call.name, fit.call.where);
   const Fitted f = fitted(p);
   FitFlat out = result_of(p, f);
 

@@ -4,6 +4,7 @@
 
 #include <vt/solvers.hpp>
 
+#include "../distributed/outside.hpp"
 #include "objective.hpp"
 
 namespace vt::detail {
@@ -117,6 +118,7 @@ SolutionFlat minimize_flat(const FlatFunction& f, std::span<const Tensor> guess,
   using namespace minimizing;
   const UserLine line(fit.call.where);
   const Objective objective(f, guess, options, fit);
+  need_whole(f, guess, fit.call.name, fit.call.where);
   std::vector<Tensor> own;
   for (const Tensor& t : guess) own.push_back(cast(t, t.dtype(), fit.call.where));
   const Tensor start = objective.point_of(own);

@@ -11,6 +11,7 @@
 #include "../../trace/ops/support/operands.hpp"
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "../distributed/outside.hpp"
 #include "flat_vector.hpp"
 #include "ode_event.hpp"
 #include "ode_steps.hpp"
@@ -336,6 +337,15 @@ std::vector<Tensor> odeint_flat(const FlatFunction& f, const FlatFunction& event
   if (dtype == f16 || dtype == bf16) dtype = f32;
   const bool wide = dtype == f64;
   const double h_max = options.h_max;
+  // Steps of one size need no norms.
+  if (options.method != OdeMethod::rk4 || event)
+    need_whole(
+        [&](std::span<const Tensor> y) {
+          std::vector<Tensor> args{grad_build::scalar(dtype, 0)};
+          args.insert(args.end(), y.begin(), y.end());
+          return f(args);
+        },
+        start, call.name, call.where);
   Recorded slope = recorded_slope(f, leaves, dtype, call);
   Problem p{.method = options.method,
             .graph = std::make_shared<const GraphBody>(std::move(slope.graph)),

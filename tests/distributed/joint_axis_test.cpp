@@ -318,4 +318,51 @@ TEST(JointAxis, Refused) {
   });
 }
 
+// What lanes do to variables is the same on any number of processes, with lanes of their own or
+// not.
+TEST(JointAxis, Variables) {
+  const Tensor x = vt::tensor({0.5, 1.5, 2.0, 0.25});
+  struct All {
+    vt::Variable count{vt::tensor(0.0)}, sum{vt::tensor(1.0)}, product{vt::tensor(3.0)},
+        greatest{vt::tensor(1.0)}, least{vt::tensor(1.0)}, last{vt::tensor(0.0)};
+    Tensor update(Tensor v) const {
+      count.assign_add(1.0);
+      sum.assign_sub(v);
+      product.assign_mul(v * 2.0);
+      greatest.assign_max(v);
+      least.assign_min(v);
+      last.assign(vt::pmean(v, "i"));
+      return v;
+    }
+    Tensor values() const {
+      return vt::stack({count.value(), sum.value(), product.value(), greatest.value(),
+                        least.value(), last.value()});
+    }
+  };
+  const auto lane = [](const All& all) { return [&all](Tensor v) { return all.update(v); }; };
+  const All one;
+  vt::vmap(lane(one), {.axis_name = "i"})(x).eval();
+  expect_close(one.values(), vt::tensor({4.0, -3.25, 3.0 * 16.0 * 0.375, 2.0, 0.25, 1.0625}));
+  for (const int ranks : {1, 2, 4})
+    on_ranks(ranks, [&] {
+      for (const int shards : {0, 4}) {
+        const All own;
+        const auto f =
+            vt::shard_map(vt::vmap(lane(own), {.axis_name = "i"}), {.mesh = mesh({{"i", ranks}}),
+                                                                    .in_specs = sharded("i"),
+                                                                    .out_specs = sharded("i"),
+                                                                    .reproducible = shards});
+        f(vt_test::block(x, rank(), ranks)).eval();
+        expect_close(own.values(), one.values(), {.relative = 1e-12}, "lanes of processes");
+      }
+      if (ranks < 4) return;
+      const All own;
+      const auto parts = vt::jit(vt::shard_map(
+          [&](Tensor v) { return vt::expand_dims(own.update(v[0]), 0); },
+          {.mesh = mesh({{"i", 4}}), .in_specs = sharded("i"), .out_specs = sharded("i")}));
+      parts(vt_test::block(x, rank(), 4)).eval();
+      expect_close(own.values(), one.values(), {.relative = 1e-12}, "processes");
+    });
+}
+
 }  // namespace

@@ -230,7 +230,7 @@ TEST(Reproducible, VariablesAndResultsThatAllShare) {
     const auto f = vt::shard_map(
         [&](Tensor v) {
           const Tensor total = vt::psum(vt::sum(v), "i");
-          sum.assign_add(total);
+          sum.assign_add(vt::sum(v));
           return std::pair{total, v * 2.0};
         },
         {.mesh = m,

@@ -150,12 +150,12 @@ TEST(ShardMapErrors, FunctionsThatDiffer) {
 
 TEST(ShardMapErrors, VariablesAndRules) {
   on_two(ErrorKind::transform,
-         "vt::shard_map: a variable is updated by a value that differs between the processes along "
+         "vt::shard_map: a variable is assigned a value that differs between the processes along "
          "\"data\"",
          [](const Mesh& m) {
            const vt::Variable total(vt::tensor(0.0f));
            on_parts(m, [&](Tensor v) {
-             total.assign_add(vt::sum(v));
+             total.assign(vt::sum(v));
              return vt::psum(v, "data");
            });
          });

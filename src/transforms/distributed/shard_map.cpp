@@ -128,6 +128,21 @@ std::string names_of(std::span<const AxisRef> mesh, Differs axes) {
   return names;
 }
 
+/// What all processes together do to a variable, as the lanes of a vmap do.
+Tensor of_all_processes(const StateUpdate& u, Tensor value, std::span<const AxisRef> mesh) {
+  if (!accumulates(u.kind)) return value;
+  const Op op = u.kind == Update::add   ? Op::psum
+                : u.kind == Update::mul ? Op::all_gather
+                : u.kind == Update::max ? Op::pmax
+                                        : Op::pmin;
+  for (const AxisRef& axis : mesh) {
+    value = emit(op, make_params(CollectiveParams{axis, {}}), {value}, u.where);
+    if (u.kind == Update::mul)
+      value = emit(Op::reduce_prod, make_params(AxesParams{Axes{0}}), {value}, u.where);
+  }
+  return value;
+}
+
 /// What to say of two Graphs that should be the same.
 std::string difference(const std::string& first, int rank, const std::string& own) {
   const auto without_place = [](const std::string& line) {
@@ -177,7 +192,14 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
   }
   Vec<StateUpdate> updates;  // their values are the last results
   Vec<LaneStream> streams;
-  const Recorded recorded = record(with_updates(f, updates, &streams), avals,
+  const FlatFunction updating = with_updates(f, updates, &streams);
+  const FlatFunction of_all = [&](std::span<const Tensor> in) {
+    std::vector<Tensor> results = updating(in);
+    for (std::size_t k = updates.size(), n = results.size(); k > 0; --k, --n)
+      results[n - 1] = of_all_processes(updates[k - 1], results[n - 1], mesh);
+    return results;
+  };
+  const Recorded recorded = record(of_all, avals,
                                    {.kind = ScopeKind::vmap,
                                     .transform = "vt::shard_map",
                                     .closed = true,
@@ -207,8 +229,8 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
                        call.result_name(k), shared.graph.aval(shared.graph.outputs[k]).str(),
                        names_of(mesh, apart), specs[k].str()));
     refuse(call, ErrorKind::transform,
-           formatted("a variable is updated by a value that differs between the processes along {};"
-                     " combine it, as by vt::psum or vt::pmean{}",
+           formatted("a variable is assigned a value that differs between the processes along {};"
+                     " add to it, or combine the value, as by vt::pmean{}",
                      names_of(mesh, apart), at(updates[k - results].where)));
   }
   const RecordedCall ready = {shared.graph,      mesh,      call.arguments, streams,

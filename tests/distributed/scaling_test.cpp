@@ -239,7 +239,7 @@ TEST(Scaling, ThePageHasEveryRank) {
           "10,000", "class=\"wait\""})
       EXPECT_NE(page.find(wanted), std::string::npos) << wanted;
     EXPECT_EQ(page.find("rank 3"), std::string::npos);
-    EXPECT_NE(page.find("One step: of 2, "), std::string::npos);
+    EXPECT_NE(page.find("One step: of 2 recorded ones, "), std::string::npos);
   });
 }
 

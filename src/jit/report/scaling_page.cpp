@@ -122,12 +122,13 @@ std::string timeline(const ScalingData& d) {
   }
   text += "</svg>";
   text += "<p class=\"faint\">";
-  text += d.steps == 1 ? "The step that was measured."
-                       : formatted(
-                             "One step: of {}, the one whose duration is nearest to the "
-                             "median. The numbers above and below are medians over all "
-                             "steps.",
-                             d.steps);
+  text += d.steps == 1
+              ? "The step that was recorded. The time of a step above is that without recording."
+              : formatted(
+                    "One step: of {} recorded ones, that of the median duration. All numbers "
+                    "are medians over the steps; the time of a step is that without "
+                    "recording.",
+                    d.steps);
   if (rows < d.timeline.size())
     text += formatted(" The first {} of {} processes.", rows, d.timeline.size());
   return text + "</p>";

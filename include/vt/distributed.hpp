@@ -86,7 +86,7 @@ struct Replicated {
 inline constexpr Replicated replicated{0};
 
 /// How one Tensor lies on a mesh: along which of its axes it is cut, and for which axes of the
-/// mesh. The others hold the same.
+/// mesh. Along the other axes of the mesh all processes have the same.
 class Sharding {
  public:
   struct Cut {
@@ -109,18 +109,20 @@ class Sharding {
   std::vector<Cut> cuts_;
 };
 
-/// Cut along axis `dim` in equal blocks, one for each process along the mesh's `axis`.
+/// Cut along axis `dim` in equal blocks, one for each process along the mesh's `axis`: its part.
 [[nodiscard]] inline Sharding sharded(std::string axis, Param<int> dim = 0) {
   return Sharding({{std::move(axis), dim}});
 }
-/// The same for several axes of the mesh, each with an axis of its own: `sharded({{"data", 0},
-/// {"model", 1}})`.
+/// The same for several axes of the mesh: `sharded({{"data", 0}, {"model", 1}})` cuts rows and
+/// columns. Two of them may cut one axis, the first one coarsely: by `sharded({{"a", 0}, {"b",
+/// 0}})` the process of index i along "a" and k along "b", of size B, has block i · B + k.
 [[nodiscard]] inline Sharding sharded(std::vector<Sharding::Cut> cuts) {
   return Sharding(std::move(cuts));
 }
 
-/// What in_specs and out_specs say: one Sharding, or a list with an entry for each argument, which
-/// follows the argument's tree where it is a list itself.
+/// What in_specs and out_specs say: one Sharding, or a list with an entry for each argument. That
+/// entry is one Sharding for the whole argument, or a list with an entry for each member of its
+/// tree. Numbers and texts in the tree have an entry too, `vt::replicated`.
 class ShardSpec {
  public:
   ShardSpec(Sharding sharding) : sharding_(std::move(sharding)) {}
@@ -151,11 +153,11 @@ struct ShardMapOptions {
   /// How the arguments and the results lie on the mesh.
   ShardSpec in_specs = replicated;
   ShardSpec out_specs = replicated;
-  /// Results whose bits do not depend on how many processes there are: f is run for so many shards,
-  /// each process runs its part of them one by one, and sums are a fixed tree of shards. A power of
-  /// two up to 1,024, and no less than the processes, which are a power of two as well; the mesh
-  /// has one axis, which to f has this size. The call is then no part of a jit or a transform:
-  /// those go around f. 0: f runs once for each process.
+  /// So many shards, for results whose bits do not depend on the number of processes. f runs once
+  /// for each shard, and each process runs an equal number of them. A power of two up to 1,024. The
+  /// number of processes is a power of two too, and not greater. The mesh has one axis; in f its
+  /// size is the number of shards. The call cannot be inside of a jit or a transform. 0: f runs
+  /// once for each process.
   Param<int> reproducible = 0;
 };
 
@@ -205,8 +207,7 @@ Result shard_mapped(const FlatFunction& f, CallTrees<Result, A...>& g,
 /// axes of the mesh combine them. Arguments and results are those of this process: its part of what
 /// is sharded, and the whole of what is replicated, which must be the same on all. All processes
 /// must make the same calls in the same order; what they have captured counts as replicated. It
-/// runs at the call, and not when a result is looked at. A bare number that f returns becomes a
-/// Tensor.
+/// runs at the call, and not when a result is looked at. A number that f returns becomes a Tensor.
 /// Throws: Error (transform) if a result that out_specs calls replicated differs between processes,
 /// or processes record different functions; Error (backend) on all others if a process fails.
 /// Source: JAX `shard_map`.
@@ -232,12 +233,13 @@ template <class F>
 
 namespace distributed {
 
-/// This process's part of a value that all processes have: the blocks lie along the mesh in the
-/// order of its index. All processes must make the call. The derivative is that of a value that all
-/// share: the sum of what the parts give. Of two cuts of one axis the first is the coarser one.
+/// This process's part of a value that all processes have: along an axis of the mesh, the process
+/// of index i has block i. All processes must make the call. The derivative is that of a value that
+/// all share: the sum of what the parts give.
 /// Shapes: `sharded("data", 0)` of [n, …] → [n / mesh.size("data"), …].
 /// Throws: Error (shape) that names the axes and both sizes if an axis cannot be cut in equal
-/// blocks; Error (value) for an axis that the mesh has not; Error (transform) inside of shard_map.
+/// blocks; Error (value) for an axis that the mesh does not have; Error (transform) inside of
+/// shard_map.
 [[nodiscard]] Tensor part(const Tensor& whole, const Mesh& mesh, const Sharding& sharding,
                           CallSite where = CallSite::here());
 
@@ -248,25 +250,27 @@ namespace distributed {
 [[nodiscard]] Tensor gather(const Tensor& own, const Mesh& mesh, const Sharding& sharding,
                             CallSite where = CallSite::here());
 
-/// This process's part of the array in a .npy file, of which it reads no more than that (and small
-/// gaps between its rows). All processes must make the call, and see the file.
+/// This process's part of the array in a .npy file. It reads only that part, and what lies between
+/// two short pieces of it where that is below 32 KiB. All processes must make the call, and see the
+/// file.
 /// Throws: Error(io) as vt::load_npy; Error (shape) and Error (value) as part. If one process
 /// throws, all do.
 [[nodiscard]] Tensor load_npy(const std::string& path, const Mesh& mesh, const Sharding& sharding,
                               CallSite where = CallSite::here());
 
 /// Writes the value of which `own` is this process's part as one .npy file, in which each process
-/// writes its part; what several hold one of them writes. The file is written beside the old one
-/// and then renamed, as by vt::save_npy. All processes must make the call, and share the folder.
-/// Throws: Error(io) as vt::save_npy; Error (shape) if the parts are not of one dtype and shape. If
-/// one process throws, all do, and the file is what it was.
+/// writes its part; what several hold is written by one of them. The file is written beside the old
+/// one and then renamed, as by vt::save_npy. All processes must make the call, and share the
+/// folder. Throws: Error(io) as vt::save_npy; Error (shape) if the parts are not of one dtype and
+/// shape. If one process throws, all do, and the file is what it was.
 void save_npy(const std::string& path, const Tensor& own, const Mesh& mesh,
               const Sharding& sharding, CallSite where = CallSite::here());
 
 /// Options of save.
 struct SaveOptions {
   Mesh mesh = {};  ///< may be left out where nothing is sharded
-  /// How the Tensors of the tree lie on the mesh; a list follows the tree, as out_specs does.
+  /// How the Tensors of the tree lie on the mesh: one Sharding for all, or a list with an entry for
+  /// each member of the tree, numbers and texts as well.
   ShardSpec specs = replicated;
   Param<std::int64_t> step = 0;  ///< of the training or simulation; the same on all processes
 };
@@ -317,10 +321,10 @@ std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const S
 namespace distributed {
 
 /// Writes a checkpoint: the tree of which each process has its part. Each writes what it holds into
-/// a file of its own in `folder` (of what several hold one does); a manifest, checkpoint.txt, then
-/// takes the place of the last one. Whoever dies when: load gives the checkpoint that was there or
-/// the new one, whole. What a save that was killed has left the next one removes. Tensors, numbers,
-/// bools, enums and lists of bools are stored, as by save_npz, of all dtypes; texts are not.
+/// a file of its own in `folder`; what several hold is written by one of them. A manifest,
+/// checkpoint.txt, then takes the place of the last one. Whenever a process dies, load gives the
+/// old checkpoint or the new one, whole. The next save removes what a killed one left. Tensors of
+/// all dtypes, numbers, bools, enums and lists of bools are stored, as by save_npz; texts are not.
 /// All processes must make the call with trees built alike, and share the folder, which is made if
 /// it is not there. One program at a time saves into a folder.
 /// Throws: Error (value) if steps, or numbers in the tree, differ between processes, and for empty
@@ -340,13 +344,13 @@ void save(const std::string& folder, const T& tree, SaveOptions options = {},
         options, where);
 }
 
-/// The tree that is built as `like` with what the checkpoint in `folder` holds: by `specs` this
-/// process's parts, on any number of processes and meshes, whatever it was written by. Names,
-/// dtypes and shapes must be those of `like`, whose Tensors are parts too; one that is empty takes
-/// any array. Texts are those of `like`. A process reads the files that hold some of its part, and
-/// compares their checksums. All processes must make the call.
+/// A tree built as `like`, with what the checkpoint in `folder` holds. `specs` says which parts
+/// this process gets. The mesh, the specs and the number of processes may differ from those of the
+/// save. Names, dtypes and shapes must be those of `like`, whose Tensors are parts too; one that is
+/// empty takes any array. Texts are those of `like`. A process reads the files that hold some of
+/// its part, and compares their checksums. All processes must make the call.
 /// Throws: Error(io) if there is no checkpoint, and if it is damaged or of another format;
-/// Error(io) that names all that differs between it and `like`; Error(shape) as part. If one
+/// Error(io) that lists all that differs between it and `like`; Error(shape) as part. If one
 /// process throws, all do.
 template <class T>
 [[nodiscard]] T load(const std::string& folder, const T& like, LoadOptions options = {},
@@ -378,32 +382,34 @@ template <class T>
 [[nodiscard]] std::int64_t latest_step(const std::string& folder,
                                        CallSite where = CallSite::here());
 
-/// How long a message is under way: latency + bytes / bandwidth. Source: Hockney 1994.
+/// How long a message takes: latency + bytes / bandwidth. Source: Hockney 1994.
 struct Link {
   Param<double> latency = 0.0;    ///< seconds
   Param<double> bandwidth = 0.0;  ///< bytes a second
-  /// That holds for messages of at most so many bytes; 0: for all.
+  /// It holds for messages of at most so many bytes; 0: for all.
   Param<std::int64_t> up_to = 0;
-  /// The part of that in which the process itself works, so that it computes nothing meanwhile.
+  /// Of `latency`, the part in which the CPU is busy, and so computes nothing else.
   Param<double> own_latency = 0.0;
-  Param<double> own_bandwidth = 0.0;  ///< 0: without end
+  /// Bytes a second that the CPU copies as part of that; 0: it copies nothing.
+  Param<double> own_bandwidth = 0.0;
 };
 
-/// What grows with the processes.
+/// What happens to the problem on more processes.
 enum class Scaling : std::uint8_t {
-  weak,   ///< the problem: the part of a process stays as it is
-  strong  ///< nothing: the same problem is cut in more parts
+  weak,   ///< each process keeps its part, and the problem grows
+  strong  ///< the problem stays, and each part shrinks
 };
 
 /// Where the seconds of a step go.
 struct StepTime {
   double compute = 0;
   double wait = 0;      ///< for processes that come later to a collective
-  double transfer = 0;  ///< in collectives, once all are there
+  double transfer = 0;  ///< in collectives, once all processes are there
   double seconds() const { return compute + wait + transfer; }
 };
 
-/// The collectives of one line of the program, in a step.
+/// The collectives of one line of the program, in a step. Sums that go in one message are those of
+/// the first one's line.
 struct ScalingExchange {
   std::string text;               ///< "vt::psum over \"data\" of f64[3]"
   std::string file;               ///< of the line
@@ -412,7 +418,7 @@ struct ScalingExchange {
   std::int64_t bytes = 0;         ///< that a process gives each time
   int processes = 0;              ///< between which it is
   double wait = 0, transfer = 0;  ///< seconds in a step, measured
-  double modelled = 0;            ///< the transfer as the link says
+  double modelled = 0;            ///< the transfer that the model gives
 };
 
 }  // namespace distributed
@@ -433,16 +439,16 @@ class ScalingReport {
   /// The same in its parts.
   StepTime parts(Param<std::int64_t> processes, Scaling how = Scaling::weak,
                  CallSite where = CallSite::here()) const;
-  /// What a step took: the median, of the processes the slowest one.
+  /// What a step took on the slowest process: the median over the steps.
   double seconds() const;
-  /// Its parts, on average over the processes.
+  /// Its parts: the mean over the processes, and of that the median over the steps.
   StepTime measured() const;
-  /// In the order in which a step comes to them.
+  /// The collectives, in the order in which a step comes to them.
   std::vector<ScalingExchange> exchanges() const;
-  /// That between two processes of this machine, for ScalingOptions::link of another call; empty
-  /// if there is one process.
+  /// The link between two processes of this machine, for ScalingOptions::link of another call;
+  /// empty if there is one process.
   std::vector<Link> link() const;
-  /// A table of all that.
+  /// All that as text.
   std::string str() const;
   /// A page with the timeline of a step. It needs no other file.
   std::string html() const;
@@ -457,10 +463,10 @@ class ScalingReport {
 /// Options of scaling.
 struct ScalingOptions {
   Param<int> steps = 20;  ///< that are measured
-  /// Between machines, instead of what is measured; one for each range of sizes. Without another
-  /// machine and without it predictions use the link between two processes of this one.
+  /// The link between machines, in place of the measured one; one entry for each range of sizes. If
+  /// it is neither given nor measured, predictions use the link within this machine.
   std::vector<Link> link = {};
-  Param<int> processes_of_host = 0;  ///< where predictions are for; 0: as now
+  Param<int> processes_of_host = 0;  ///< processes on each machine in predictions; 0: as now
 };
 
 }  // namespace distributed
@@ -472,10 +478,10 @@ distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
 
 namespace distributed {
 
-/// `scaling(f, {.steps = 20})(args…)`: how the time of a call of f grows with the processes. Runs f
-/// some times to compile it, and then `steps` times with each collective written down and as often
-/// without; measures the link between processes; and puts both into a model of the exchanges. All
-/// processes must make the call, outside of shard_map.
+/// `scaling(f, {.steps = 20})(args…)`: how the time of a call of f, a step, depends on the number
+/// of processes. Runs f three times to compile it, then `steps` times with each collective recorded
+/// and as often without. Measures the link between processes, and puts both into a model of the
+/// collectives. All processes must make the call, outside of shard_map.
 /// Throws: Error (value) for options outside their range, and if a step has more than 100,000
 /// collectives; what f throws, on all processes.
 /// Source: Thakur, Rabenseifner, Gropp 2005.

@@ -239,6 +239,7 @@ TEST(Scaling, ThePageHasEveryRank) {
           "10,000", "class=\"wait\""})
       EXPECT_NE(page.find(wanted), std::string::npos) << wanted;
     EXPECT_EQ(page.find("rank 3"), std::string::npos);
+    EXPECT_NE(page.find("One step: of 2 recorded ones, "), std::string::npos);
   });
 }
 
@@ -284,7 +285,10 @@ TEST(Scaling, Errors) {
     const ScalingReport r = vt::distributed::scaling(sum, {.steps = 1})(vt::tensor({1.0}));
     EXPECT_GE(r.predict(1), 0);
     EXPECT_EQ(vt_test::page_fault(r.html()), "");
-    EXPECT_NE(r.str().find("No link is known"), std::string::npos) << r.str();
+    for (const std::string& text : {r.str(), r.html()})
+      EXPECT_NE(text.find("No link is known, as there is one process: give one by "),
+                std::string::npos)
+          << text;
     expect_error([&] { static_cast<void>(r.predict(2)); }, vt::ErrorKind::value,
                  {"no link is known, as there is one process"});
   });

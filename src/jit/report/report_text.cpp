@@ -18,7 +18,7 @@ namespace report_text {
 std::string quantity(double x, double step, const char* const* units, int count) {
   int k = 0;
   for (; k + 1 < count && x >= step; ++k) x /= step;
-  const bool whole = x >= 100 || x == std::floor(x);
+  const bool whole = x >= 100 || std::abs(x - std::round(x)) <= 1e-9 * x;
   return formatted(whole ? "{:.0f} {}" : x >= 10 ? "{:.1f} {}" : "{:.3g} {}", x, units[k]);
 }
 std::string bytes_text(double x) {

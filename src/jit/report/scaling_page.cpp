@@ -121,10 +121,17 @@ std::string timeline(const ScalingData& d) {
     }
   }
   text += "</svg>";
+  text += "<p class=\"faint\">";
+  text += d.steps == 1
+              ? "The step that was recorded. The time of a step above is that without recording."
+              : formatted(
+                    "One step: of {} recorded ones, that of the median duration. All numbers "
+                    "are medians over the steps; the time of a step is that without "
+                    "recording.",
+                    d.steps);
   if (rows < d.timeline.size())
-    text +=
-        formatted("<p class=\"faint\">The first {} of {} processes.</p>", rows, d.timeline.size());
-  return text;
+    text += formatted(" The first {} of {} processes.", rows, d.timeline.size());
+  return text + "</p>";
 }
 
 // --- tables --------------------------------------------------------------------------------------
@@ -245,9 +252,11 @@ std::string chart(const ScalingData& d, const ScalingReport& report) {
       formatted("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>measured, {}</title></circle>",
                 x_of(d.ranks), y_of(d.seconds), time(d.seconds));
   return text +
-         "</svg><p class=\"faint\">Seconds of a step by the number of processes. Weak: each "
-         "process keeps its part. Strong: the same problem in more parts. Dotted: if "
-         "nothing were exchanged. The ring is what was measured.</p>\n";
+         "</svg><p class=\"faint\">Time of a step by the number of processes. Weak: each "
+         "process keeps its part. Strong: the same problem in more parts; the model does not know "
+         "from how many processes on a part has no row left. Dotted: if nothing were exchanged. "
+         "The ring is what was measured. A curve jumps where a collective goes by another "
+         "algorithm: large sums are fastest on a power of two of processes.</p>\n";
 }
 
 }  // namespace vt::detail::scaling_page
@@ -281,13 +290,17 @@ std::string ScalingReport::html() const {
       timeline(d) + "\n";
   page += "<h2>Collectives</h2>\n" +
           (d.exchanges.empty() ? "<p>Nothing is exchanged.</p>" : table_of_lines(d)) + "\n";
+  if (const std::string slower = text_of::slower_than_modelled(d); !slower.empty())
+    page += "<p>" + escaped(slower) + "</p>\n";
   page += "<h2>On more processes</h2>\n";
   if (can_predict) {
     const std::string limit = text_of::limit(d, *this, 10'000, " ");
     if (!limit.empty()) page += "<p>" + escaped(limit) + "</p>\n";
     page += chart(d, *this) + predictions(*this) + "\n";
+  } else {
+    page += "<p>" + escaped(text_of::used_links(d)) + "</p>\n";
   }
-  if (!d.exchanges.empty()) {
+  if (!d.exchanges.empty() && can_predict) {
     page += "<h2>The link</h2>\n<p>" + escaped(text_of::used_links(d)) + "</p>\n<table>";
     const auto row = [&](const char* name, const std::vector<Link>& link) {
       if (!link.empty())
@@ -297,8 +310,9 @@ std::string ScalingReport::html() const {
     row("within a machine", d.links.within);
     row(d.is_given ? "between machines, as given" : "between machines", d.links.between);
     if (d.links.combine > 0)
-      page += "<tr><td>combining</td><td>" +
-              detail::report_text::count_text(1 / d.links.combine, "B") + "/s; in long sums " +
+      page += "<tr><td>adding up what has come</td><td>" +
+              detail::report_text::count_text(1 / d.links.combine, "B") +
+              "/s; in long sums, whose parts leave the caches, " +
               detail::report_text::count_text(1 / d.links.combine_long, "B") + "/s</td></tr>";
     page += "</table>\n";
   }

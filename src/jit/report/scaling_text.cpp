@@ -47,13 +47,28 @@ bool can_predict(const ScalingData& d) {
 
 std::string used_links(const ScalingData& d) {
   const bool within = !d.links.within.empty(), between = !d.links.between.empty();
-  if (!within && !between) return "No link is known, as there is one process.";
+  if (!within && !between)
+    return "No link is known, as there is one process: give one by ScalingOptions::link.";
   if (!between) return "Between machines predictions use the link within a machine.";
   const std::string which =
       d.is_given ? "the link that was given" : "the measured link between machines";
   if (!within) return "All predictions use " + which + ".";
   return formatted("Predictions put {} {} on a machine, and between machines use {}.",
                    number(d.links.of_host), d.links.of_host == 1 ? "process" : "processes", which);
+}
+
+std::string slower_than_modelled(const ScalingData& d) {
+  constexpr double most = 1.5;  // times the model
+  std::size_t slower = 0;
+  double measured = 0, modelled = 0;
+  for (const ScalingExchange& e : d.exchanges)
+    if (d.ranks > 1 && e.modelled > 0 && e.transfer > most * e.modelled)
+      ++slower, measured += e.transfer, modelled += e.modelled;
+  if (slower == 0) return "";
+  std::string which = "One collective";
+  if (slower > 1) which = number(static_cast<std::int64_t>(slower)) + " collectives";
+  return formatted("{} took {:.1f} times as long as modelled: predictions are too low there.",
+                   which, measured / modelled);
 }
 
 std::string exchange(const ScalingExchange& e) {
@@ -137,7 +152,9 @@ std::string ScalingReport::str() const {
   if (d.exchanges.empty()) text += "  nothing is exchanged\n";
   else text += "\n" + table_of_exchanges(d);
   text += "\n";
-  if (!can_predict(d)) return text + "  " + used_links(d) + " Give one by ScalingOptions::link.\n";
+  if (const std::string slower = slower_than_modelled(d); !slower.empty())
+    text += "  " + slower + "\n\n";
+  if (!can_predict(d)) return text + "  " + used_links(d) + "\n";
   text += "  " + right("processes", 9) + right("weak", 11) + right("compute", 13) +
           right("strong", 11) + right("compute", 13) + "\n";
   for (const std::int64_t p : shown_processes) {

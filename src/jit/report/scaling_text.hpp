@@ -22,6 +22,8 @@ std::string link_text(std::span<const Link>);
 /// Which link predictions use.
 std::string used_links(const ScalingData&);
 bool can_predict(const ScalingData&);
+/// Says so where transfers took more than 1.5 times what the model gives; else empty.
+std::string slower_than_modelled(const ScalingData&);
 /// "vt::psum over "data" of f64[3] at train.cpp:40"
 std::string exchange(const distributed::ScalingExchange&);
 /// Which collective takes most of a step on so many processes; empty if none is there. `separator`

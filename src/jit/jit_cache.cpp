@@ -18,6 +18,7 @@
 #include "../trace/base/recent_map.hpp"
 #include "../trace/ir/collectives.hpp"
 #include "../trace/ir/executable.hpp"
+#include "../trace/processes/collective.hpp"
 #include "../trace/record/devices.hpp"
 #include "../trace/record/literals.hpp"
 #include "../trace/record/named_axes.hpp"
@@ -478,6 +479,11 @@ bool overlaps(const void* a, std::size_t bytes, const void* b, std::size_t other
   const auto p = reinterpret_cast<std::uintptr_t>(a), q = reinterpret_cast<std::uintptr_t>(b);
   return p < q + others && q < p + bytes;
 }
+void run_into(Executable& program, const GraphBody& graph, std::span<const void* const> inputs,
+              std::span<void* const> results) {
+  if (!communicates(graph)) return program.run_into(inputs, results);
+  run_collectives(graph, [&] { program.run_into(inputs, results); });
+}
 /// Does a value lie where a result is written?
 bool overlaps(const Buffer& b, const ResultPlace& p) {
   return !p.tensor && b.device.kind == Device::Kind::cpu &&
@@ -504,7 +510,7 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
     memory.push_back(buffer->data);
     results.tensors.push_back(made_at(where, from_buffer(std::move(buffer), aval)));
   }
-  program->executable->run_into({inputs.data(), inputs.size()}, {memory.data(), memory.size()});
+  jit_program::run_into(*program->executable, g, inputs, memory);
   const void* const kept = program->kept.get();
   results.kept = std::shared_ptr<const void>(std::move(program), kept);
   return true;
@@ -550,7 +556,7 @@ bool JitCache::call_known(std::span<const Tensor* const> arguments, const Static
     }
     memory.push_back(own);
   }
-  program->executable->run_into({inputs.data(), inputs.size()}, {memory.data(), memory.size()});
+  jit_program::run_into(*program->executable, g, inputs, memory);
   for (Elsewhere& e : elsewhere) {
     const ResultPlace& p = places[e.place];
     if (p.tensor) *p.tensor = std::move(e.tensor);

@@ -116,12 +116,9 @@ Vec<BufferRef> or_interpreted(const GraphBody& graph, std::span<const BufferRef>
                               bool may_repeat, const F& run) {
   try {
     if (!communicates(graph)) return run();
-    try {
-      return run();
-    } catch (const std::exception& e) {
-      tell_error_to_others(e.what());
-      throw;
-    }
+    Vec<BufferRef> results;
+    run_collectives(graph, [&] { results = run(); });
+    return results;
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::memory, "vt: there is no memory left to run it", thread_state().where);
   } catch (const Error& e) {

@@ -256,7 +256,20 @@ TEST(Scaling, Errors) {
     throws({.steps = 0}, "steps is 0");
     throws({.link = {{.latency = -1.0, .bandwidth = 1e9}}}, "the latency of link is -1");
     throws({.link = {{.latency = 1e-6}}}, "the bandwidth of link is 0");
+    throws({.link = {{.latency = 1e-6, .bandwidth = 1e9, .up_to = 4096},
+                     {.latency = 2e-6, .bandwidth = 1e9, .up_to = 1024}}},
+           "the ranges of link are out of order: up_to is 4096 and then 1024");
     throws({.processes_of_host = -1}, "processes_of_host is -1");
+    expect_error(
+        [&] {
+          static_cast<void>(vt::shard_map(
+              [](Tensor v) {
+                static_cast<void>(vt::distributed::scaling([](Tensor u) { return u; })(v));
+                return vt::psum(v, "data");
+              },
+              {.mesh = m, .in_specs = sharded("data")})(x));
+        },
+        vt::ErrorKind::transform, {"call it outside of that"});
     // One that throws: all do, and the ranks stay in step.
     expect_error(
         [&] {

@@ -1,5 +1,9 @@
 // shard_map: what wrong uses say, on each rank; errors after which ranks go on.
+#include <functional>
 #include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
 
 #include "distributed/ranks.hpp"
 #include "support/message.hpp"
@@ -141,11 +145,112 @@ TEST(ShardMapErrors, FunctionsThatDiffer) {
              return vt::psum(u, "data");
            });
          });
-  on_two(ErrorKind::transform, "on rank 1: { lambda a:f32[4] .", [](const Mesh& m) {
-    static_cast<void>(
-        vt::shard_map([](Tensor v) { return vt::psum(vt::sum(v), "data"); },
-                      {.mesh = m, .in_specs = sharded("data")})(vt::arange(3.0 + rank())));
+  on_two(ErrorKind::transform,
+         "vt::shard_map: argument 0 is f32[3] on rank 0 and f32[4] on rank 1: all processes must "
+         "have blocks of one dtype and shape; at shard_map_errors_test.cpp:",
+         [](const Mesh& m) {
+           static_cast<void>(
+               vt::shard_map([](Tensor v) { return vt::psum(vt::sum(v), "data"); },
+                             {.mesh = m, .in_specs = sharded("data")})(vt::arange(3.0 + rank())));
+         });
+  on_two(ErrorKind::transform,
+         "argument 1 is f32[] on rank 0 and f64[] on rank 1: all processes must have the same",
+         [](const Mesh& m) {
+           static_cast<void>(
+               vt::shard_map([](Tensor v, Tensor u) { return u * vt::psum(vt::sum(v), "data"); },
+                             {.mesh = m, .in_specs = {sharded("data"), replicated}})(
+                   x, vt::tensor(1.0f).astype(rank() ? vt::f64 : vt::f32)));
+         });
+}
+
+TEST(ShardMapErrors, CollectivesThatDoNotFitTheMesh) {
+  on_two(ErrorKind::value, "vt::ppermute: there is no process 9 among the 2 of \"data\"",
+         [](const Mesh& m) {
+           on_parts(m, [](Tensor v) { return vt::ppermute(v, "data", {{0, 9}}); }, sharded("data"));
+         });
+  on_two(ErrorKind::shape, "axis 0 must have an element for each of the 2 processes of \"data\"",
+         [](const Mesh& m) {
+           on_parts(m, [](Tensor v) { return vt::psum_scatter(v, "data"); }, sharded("data"));
+         });
+}
+
+// Of one rank alone: the others are told, and none takes part in another call for this one.
+TEST(ShardMapErrors, OfOneProcessEndTheCallsOfTheOthers) {
+  if (vt_test::is_process()) return;  // which are no longer in step then
+  const auto caught = [](const std::function<void()>& f) {
+    try {
+      f();
+      return std::string("nothing");
+    } catch (const std::exception& e) {
+      return std::string(e.what());
+    }
+  };
+  using Function = std::function<Tensor(Tensor)>;
+  const Function where_recorded = [](Tensor v) {
+    if (rank() == 1) throw std::runtime_error("negative mass");
+    return vt::psum(v, "data");
+  };
+  const Function in_a_check = [](Tensor v) {
+    vt::check(vt::axis_index("data") != 1, "negative mass");
+    return vt::psum(v, "data");
+  };
+  const Function in_a_callback = [](Tensor v) {
+    const auto looked = vt::callback(
+        [](Tensor u) {
+          if (rank() == 1) throw std::runtime_error("negative mass");
+          return u;
+        },
+        v);
+    return vt::psum(looked(v), "data");
+  };
+  for (const Function& f : {where_recorded, in_a_check, in_a_callback})
+    for (const bool jitted : {false, true})
+      vt::distributed::simulate(2, [&] {
+        const Mesh m = mesh({{"data", 2}});
+        const auto sum = [&](Function g) {
+          return vt::shard_map(g, {.mesh = m, .in_specs = sharded("data")});
+        };
+        const Function whole = sum([](Tensor v) { return vt::psum(v, "data"); });
+        const Function wrong = jitted ? Function(vt::jit(sum(f))) : Function(sum(f));
+        whole(x).eval();
+        const std::string message = caught([&] { wrong(x).eval(); });
+        EXPECT_NE(message.find(rank() == 1 ? "negative mass" : "rank 1 failed: "),
+                  std::string::npos)
+            << message;
+        const std::string later = caught([&] { whole(x).eval(); });
+        EXPECT_NE(later.find("rank 1 failed: "), std::string::npos) << later;
+        EXPECT_NE(later.find("negative mass"), std::string::npos) << later;
+      });
+}
+
+// A program may be kept; it is that of its mesh.
+TEST(ShardMapErrors, ProgramsOfAnotherWorld) {
+  if (vt_test::is_process()) return;
+  std::function<Tensor(Tensor)> sum, index;
+  vt::distributed::simulate(2, [&] {
+    const Mesh m = mesh({{"data", 2}});
+    const auto f = vt::jit(vt::shard_map([](Tensor v) { return vt::psum(v, "data"); },
+                                         {.mesh = m, .in_specs = sharded("data")}));
+    const auto g = vt::jit(
+        vt::shard_map([](Tensor v) { return v + vt::axis_index("data"); },
+                      {.mesh = m, .in_specs = sharded("data"), .out_specs = sharded("data")}));
+    f(x).eval(), g(x).eval();
+    if (rank() == 0) sum = f, index = g;
+    const auto is_refused = [&] {
+      for (int i = 0; i < 2; ++i)
+        expect_error([&] { f(x).eval(); }, ErrorKind::value,
+                     {"vt::psum over \"data\": it was recorded for 2 processes, and here is 1"});
+    };
+    std::thread(is_refused).join();
+    EXPECT_EQ(f(x)[1].item<double>(), 2.0);
   });
+  for (const int ranks : {1, 4})
+    vt::distributed::simulate(ranks, [&] {
+      expect_error([&] { sum(x).eval(); }, ErrorKind::value, {"recorded for 2 processes"});
+      expect_error([&] { index(x).eval(); }, ErrorKind::value, {"recorded for 2 processes"});
+    });
+  expect_error([&] { sum(x).eval(); }, ErrorKind::value, {"and here is 1"});
+  vt::distributed::simulate(2, [&] { EXPECT_EQ(sum(x)[1].item<double>(), 2.0); });
 }
 
 TEST(ShardMapErrors, VariablesAndRules) {

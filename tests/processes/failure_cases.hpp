@@ -237,6 +237,106 @@ inline void a_rank_throws_amid_large_arrays() {
       });
 }
 
+/// A call that the last rank ends by an error, and the others with it.
+template <class F>
+void call_that_the_last_one_ends(F&& f) {
+  vt::detail::WorldCall::run(World::current(), [&] {
+    psum();
+    if (is_last()) throw std::runtime_error("negative mass");
+    f();
+  });
+}
+
+/// … which the program catches. The others would otherwise take its next call for this one.
+inline void a_call_ends_by_an_error() {
+  const std::string message = psum_text + ": " + named_last() + " failed: negative mass" + place;
+  const double begin = now();
+  if (is_last()) {
+    try {
+      call_that_the_last_one_ends([] {});
+    } catch (const std::runtime_error&) {
+    }
+    expect_failure(message, [] { psum(); });
+  } else {
+    expect_failure(message, [] { call_that_the_last_one_ends([] { psum(); }); });
+  }
+  if (now() - begin > 2) note("found out late");
+}
+
+/// … where the others need not wait for it.
+inline void a_call_ends_before_others_send() {
+  const vt::detail::RankGroup group = whole();
+  std::vector<std::int64_t> sources(static_cast<std::size_t>(group.size), -1);
+  sources.back() = 0;
+  double given = 1, got = 0;
+  try {
+    try {
+      call_that_the_last_one_ends([&] {
+        at_site(psum_text,
+                [&](const auto& site) {
+                  World::current().permute(group, {sources.data(), sources.size()}, &given, &got,
+                                           sizeof given, site);
+                },
+                {"solver/model.cpp", 12});
+      });
+    } catch (const std::runtime_error& e) {
+      if (std::string(e.what()) != "negative mass") throw;
+    }
+    psum();
+    note("no error");
+  } catch (const vt::Error& e) {
+    if (std::string(e.what()).find("negative mass") == std::string::npos) note(e.what());
+  }
+}
+
+/// Behind its last collective, so that the others do not wait for it: all go on.
+inline void a_call_ends_at_its_end() {
+  for (int i = 0; i < 20; ++i) {
+    try {
+      call_that_the_last_one_ends([] {});
+    } catch (const std::runtime_error&) {
+    }
+    psum();
+  }
+}
+
+/// All ranks, at different times; before and behind collectives of the call.
+inline void all_calls_end_by_errors() {
+  for (int i = 0; i < 30; ++i) {
+    try {
+      vt::detail::WorldCall::run(World::current(), [&] {
+        for (int k = 0; k < i % 3; ++k) psum();
+        if (World::current().rank() == i % World::current().size()) sleep(0.003);
+        throw std::runtime_error("wrong shapes");
+      });
+    } catch (const std::runtime_error& e) {
+      if (std::string(e.what()) != "wrong shapes") note(e.what());
+    }
+    if (i % 2 == 0) psum();
+  }
+}
+
+/// It then ends, or is at another collective than the others.
+inline void a_rank_ends_behind_an_error() {
+  a_call_ends_at_its_end();
+  if (is_last()) return;
+  expect_failure(
+      psum_text + ": " + named_last() + " has ended; it had thrown: negative mass" + place,
+      forever);
+}
+inline void ranks_differ_behind_an_error() {
+  a_call_ends_at_its_end();
+  try {
+    if (is_last()) gather();
+    else psum();
+    note("no error");
+  } catch (const vt::Error& e) {
+    if (std::string(e.what()).find("; " + named_last() + " had thrown: negative mass; at") ==
+        std::string::npos)
+      note(e.what());
+  }
+}
+
 struct Case {
   const char* name;
   void (*run)();
@@ -249,6 +349,12 @@ inline constexpr Case all[] = {
     {"a_rank_is_elsewhere", a_rank_is_elsewhere},
     {"a_rank_is_slow", a_rank_is_slow},
     {"ranks_differ", ranks_differ},
+    {"a_call_ends_by_an_error", a_call_ends_by_an_error},
+    {"a_call_ends_before_others_send", a_call_ends_before_others_send},
+    {"a_call_ends_at_its_end", a_call_ends_at_its_end},
+    {"all_calls_end_by_errors", all_calls_end_by_errors},
+    {"a_rank_ends_behind_an_error", a_rank_ends_behind_an_error},
+    {"ranks_differ_behind_an_error", ranks_differ_behind_an_error},
     {"sizes_differ", sizes_differ},
     {"a_rank_throws_amid_large_arrays", a_rank_throws_amid_large_arrays}};
 

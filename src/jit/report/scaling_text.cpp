@@ -140,9 +140,12 @@ std::string ScalingReport::str() const {
   using columns::right;
   const detail::ScalingData& d = *data_;
   const StepTime& m = d.measured;
-  std::string text = detail::formatted("a step on {} {} ({}), the median of {}: {}\n",
-                                       number(d.ranks), d.ranks == 1 ? "process" : "processes",
-                                       d.transport, d.steps, time(d.seconds));
+  // alone, nothing carries anything
+  const std::string ranks =
+      d.ranks == 1 ? std::string("1 process")
+                   : detail::formatted("{} processes ({})", number(d.ranks), d.transport);
+  std::string text =
+      detail::formatted("a step on {}, the median of {}: {}\n", ranks, d.steps, time(d.seconds));
   text += detail::formatted("  compute {}, wait {}, transfer {}\n", time(m.compute), time(m.wait),
                             time(m.transfer));
   if (!d.links.within.empty())

@@ -583,8 +583,12 @@ NanOrigin nan_origin(const GraphRef& graph, std::span<const BufferRef> inputs, s
   } catch (const Error&) {
     // Values of a callback that must not be called again: the search ends there.
   }
-  const nan_search::Found f =
-      nan_search::Search(what).follow(*quiet, inputs, quiet->outputs[output], element);
+  nan_search::Found f;
+  try {
+    f = nan_search::Search(what).follow(*quiet, inputs, quiet->outputs[output], element);
+  } catch (const Error&) {  // of what cannot be made again, as a shard's index outside of its run
+    return NanOrigin();
+  }
   if (f.origin) return *f.origin;
   NanOrigin o;
   o.kind = NanOrigin::Kind::input;

@@ -1,6 +1,7 @@
 // Collectives: finding the equations that work over a named axis, and the axes of meshes.
 #include "collectives.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,13 +38,14 @@ inline MeshAxes& mesh_axes() {
 
 }  // namespace collective_search
 
-AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride) {
+AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride,
+                  std::int64_t ranks) {
   collective_search::MeshAxes& axes = collective_search::mesh_axes();
   const std::lock_guard lock(axes.mutex);
   for (const AxisRef& a : axes.known)
-    if (a->name == name && a->size == size && a->stride == stride) return a;
+    if (a->name == name && a->size == size && a->stride == stride && a->ranks == ranks) return a;
   axes.known.push_back(
-      std::make_shared<const NamedAxis>(NamedAxis{std::string(name), size, false, stride}));
+      std::make_shared<const NamedAxis>(NamedAxis{std::string(name), size, false, stride, ranks}));
   return axes.known.back();
 }
 
@@ -64,6 +66,25 @@ bool communicates(const GraphBody& g) {
     g.facts.communicates.store(known, std::memory_order_relaxed);
   }
   return known == 1;
+}
+
+const Equation& first_exchange(const GraphBody& g) {
+  const Equation* const e =
+      std::find_if(g.equations.begin(), g.equations.end(),
+                   [](const Equation& equation) { return communicates(equation); });
+  if (is_collective(e->op)) return *e;
+  for (const GraphRef& body : bodies_of(e->params))
+    if (communicates(*body)) return first_exchange(*body);
+  return *e;
+}
+
+std::int64_t ranks_of(const GraphBody& g) {
+  std::int64_t known = g.facts.ranks.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = first_exchange(g).as<CollectiveParams>().axis->ranks;
+    g.facts.ranks.store(known, std::memory_order_relaxed);
+  }
+  return known;
 }
 
 Vec<const Params*> exchanges_of(const GraphBody& g) {

@@ -21,7 +21,8 @@ bool exchanges(Op, const ParamsRef&);
 }
 /// The axis of that name in meshes whose ranks lie so: one object for equal ones, so that a Graph
 /// is the same when it is recorded again.
-AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride);
+AxisRef mesh_axis(std::string_view name, std::int64_t size, std::int64_t stride,
+                  std::int64_t ranks);
 
 /// Does it exchange data with other processes, itself or in a sub-graph? All processes must do this
 /// in the same order: no pass moves it into or out of a branch or loop, and programs run it in the
@@ -32,6 +33,9 @@ inline bool communicates(Op op, const ParamsRef& params) {
 inline bool communicates(const Equation& e) { return communicates(e.op, e.params); }
 /// Asks each sub-graph once.
 bool communicates(const GraphBody&);
+/// Of a Graph that communicates: the first collective in it, and how many ranks its mesh has.
+const Equation& first_exchange(const GraphBody&);
+std::int64_t ranks_of(const GraphBody&);
 
 /// Does it have an effect, or communicate? No pass drops, merges, repeats or moves it: what is
 /// known of values differs between processes.

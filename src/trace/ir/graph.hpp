@@ -63,6 +63,7 @@ inline std::size_t sequences_of(const Equation& e) {
 struct GraphFacts {
   mutable std::atomic<signed char> effects{-1};       ///< does it have any? −1: nobody has asked
   mutable std::atomic<signed char> communicates{-1};  ///< likewise, see communicates()
+  mutable std::atomic<std::int64_t> ranks{-1};        ///< likewise, see ranks_of()
   /// Would simplify leave it as it is?
   mutable std::atomic<bool> simple_to_transform{false}, simple_to_run{false};
   GraphFacts() = default;
@@ -70,6 +71,7 @@ struct GraphFacts {
   GraphFacts& operator=(const GraphFacts&) {
     effects.store(-1, std::memory_order_relaxed);
     communicates.store(-1, std::memory_order_relaxed);
+    ranks.store(-1, std::memory_order_relaxed);
     simple_to_transform.store(false, std::memory_order_relaxed);
     simple_to_run.store(false, std::memory_order_relaxed);
     return *this;

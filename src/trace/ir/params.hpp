@@ -264,6 +264,7 @@ struct NamedAxis {
   bool partial = false;  ///< some of its lanes may not run: of a pfor whose n is a Tensor
   /// of a mesh: ranks from one of the axis to the next; 0: lanes of a vmap
   std::int64_t stride = 0;
+  std::int64_t ranks = 0;  ///< of the whole mesh
   bool is_of_mesh() const { return stride > 0; }
 };
 using AxisRef = std::shared_ptr<const NamedAxis>;

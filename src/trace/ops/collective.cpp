@@ -53,17 +53,24 @@ Tensor summable(const Tensor& x, CallSite where) {
 
 Operand at_line(const Tensor& t, CallSite where) { return {t, where.file, where.line}; }
 
+/// What messages call so many of an axis.
+std::string members_of(const LiveAxis& axis, std::int64_t count = 1) {
+  if (axis.axis->is_of_mesh()) return count == 1 ? "process" : "processes";
+  return count == 1 ? "lane" : "lanes";
+}
+
 /// Axis `axis` of x, whose blocks go to the lanes, cut in (lane, block) and the lanes put in front:
 /// [lanes, … block …].
-Tensor with_lanes_in_front(const Tensor& x, int axis, std::int64_t lanes, bool tiled,
-                           std::string_view function, const std::string& name, CallSite where) {
+Tensor with_lanes_in_front(const Tensor& x, int axis, const LiveAxis& along, bool tiled,
+                           std::string_view function, CallSite where) {
   Shape shape = x.shape();
+  const std::int64_t lanes = along.size();
   const std::int64_t n = extent(shape, axis);
   if (tiled ? lanes == 0 || n % lanes != 0 : n != lanes)
     refuse(ErrorKind::shape, function,
-           formatted(tiled ? "axis {} cannot be cut in equal blocks for the {} lanes of \"{}\""
-                           : "axis {} must have an element for each of the {} lanes of \"{}\"",
-                     axis, lanes, name),
+           formatted(tiled ? "axis {} cannot be cut in equal blocks for the {} {} of \"{}\""
+                           : "axis {} must have an element for each of the {} {} of \"{}\"",
+                     axis, lanes, members_of(along, lanes), along.axis->name),
            x, where);
   Tensor cut = x;
   if (tiled) {
@@ -260,8 +267,8 @@ Tensor all_to_all_flat(const Tensor& x, const std::string& name, int split_axis,
   const LiveAxis axis = live_axis(name, "all_to_all", where);
   const int split = normal_axis("all_to_all", split_axis, x, where),
             concat = normal_axis("all_to_all", concat_axis, x, where);
-  const Tensor given = collectives::with_lanes_in_front(x, split, axis.size(), options.tiled,
-                                                        "all_to_all", name, where);
+  const Tensor given =
+      collectives::with_lanes_in_front(x, split, axis, options.tiled, "all_to_all", where);
   const Tensor got = collectives::exchanged(given, axis, where);
   return options.tiled ? collectives::with_lanes_behind(got, concat, where)
                        : moveaxis(collectives::at_line(got, where), Axes{0}, Axes{concat});
@@ -273,9 +280,8 @@ Tensor psum_scatter_flat(const Tensor& x, const std::string& name,
   need("psum_scatter", x, where);
   const LiveAxis lanes = live_axis(name, "psum_scatter", where);
   const int axis = normal_axis("psum_scatter", options.axis, x, where);
-  const Tensor given =
-      collectives::with_lanes_in_front(collectives::summable(x, where), axis, lanes.size(),
-                                       options.tiled, "psum_scatter", name, where);
+  const Tensor given = collectives::with_lanes_in_front(
+      collectives::summable(x, where), axis, lanes, options.tiled, "psum_scatter", where);
   return collectives::sum_exchanged(given, lanes, where);
 }
 
@@ -290,13 +296,15 @@ Tensor ppermute_flat(const Tensor& x, const std::string& name,
     for (std::int64_t lane : {from, to})
       if (lane < 0 || lane >= axis.size())
         fail(ErrorKind::value,
-             formatted("vt::ppermute: there is no lane {} among the {} of \"{}\"", lane,
-                       axis.size(), name),
+             formatted("vt::ppermute: there is no {} {} among the {} of \"{}\"",
+                       collectives::members_of(axis), lane, axis.size(), name),
              where);
     std::int64_t& source = sources[to];
     if (source >= 0)
       fail(ErrorKind::value,
-           formatted("vt::ppermute: lane {} of \"{}\" is sent to twice", to, name), where);
+           formatted("vt::ppermute: {} {} of \"{}\" is sent to twice",
+                     collectives::members_of(axis), to, name),
+           where);
     source = from;
   }
   return collectives::permuted_lanes(x, axis, std::move(sources), where);
@@ -309,18 +317,20 @@ Tensor pshuffle_flat(const Tensor& x, const std::string& name,
   const LiveAxis axis = live_axis(name, "pshuffle", where);
   if (static_cast<std::int64_t>(sources.size()) != axis.size())
     fail(ErrorKind::value,
-         formatted("vt::pshuffle: {} sources for the {} lanes of \"{}\"", sources.size(),
-                   axis.size(), name),
+         formatted("vt::pshuffle: {} sources for the {} {} of \"{}\"", sources.size(), axis.size(),
+                   collectives::members_of(axis, axis.size()), name),
          where);
   Vec<char> taken(sources.size(), 0);
   for (std::int64_t s : sources) {
     if (s < 0 || s >= axis.size())
       fail(ErrorKind::value,
-           formatted("vt::pshuffle: there is no lane {} among the {} of \"{}\"", s, axis.size(),
-                     name),
+           formatted("vt::pshuffle: there is no {} {} among the {} of \"{}\"",
+                     collectives::members_of(axis), s, axis.size(), name),
            where);
     if (std::exchange(taken[s], 1))
-      fail(ErrorKind::value, formatted("vt::pshuffle: lane {} is a source twice", s), where);
+      fail(ErrorKind::value,
+           formatted("vt::pshuffle: {} {} is a source twice", collectives::members_of(axis), s),
+           where);
   }
   return collectives::permuted_lanes(
       x, axis, Vec<std::int64_t>(sources.data(), sources.data() + sources.size()), where);

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <string>
 
+#include <vt/detail/message.hpp>
+
+#include "../ir/collectives.hpp"
 #include "shards.hpp"
 #include "world.hpp"
 
@@ -21,6 +24,18 @@ inline RankGroup group_along(const NamedAxis& axis, int rank) {
 inline std::string text_of(const Equation& e, const GraphBody& graph) {
   return "vt::" + std::string(name_of(e.op)) + " over \"" + e.as<CollectiveParams>().axis->name +
          "\" of " + graph.aval(e.inputs[0]).str();
+}
+
+/// A program may be kept, and called in another world than the one that it was made in.
+[[noreturn, gnu::noinline]] void refuse_world(int size, const Equation& e) {
+  const NamedAxis& axis = *e.as<CollectiveParams>().axis;
+  fail(ErrorKind::value,
+       formatted("vt::{} over \"{}\": it was recorded for {} {}, and here {}", name_of(e.op),
+                 axis.name, axis.ranks, axis.ranks == 1 ? "process" : "processes",
+                 size == 1 ? std::string("is 1; a thread that a rank of vt::distributed::simulate "
+                                         "starts is no rank")
+                           : formatted("are {}", size)),
+       e.where);
 }
 
 /// ranks: World or Shard.
@@ -59,6 +74,9 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
   const int rank = shard ? shard->rank() : World::current().rank();
   const RankGroup group = collective_runs::group_along(axis, rank);
   if (e.op == Op::axis_index) {
+    // which a program may have without any collective
+    if (!shard && axis.ranks != World::current().size())
+      collective_runs::refuse_world(World::current().size(), e);
     *static_cast<std::int32_t*>(got) = group.own;
     return;
   }
@@ -89,11 +107,12 @@ void finish_collective(const Equation& e, const GraphBody& graph, void* got) {
   World::current().finish(got, {text, e.where});
 }
 
-void tell_error_to_others(const char* message) noexcept {
-  try {
-    World::current().tell_error(message);
-  } catch (...) {  // no room for a text
-  }
+void run_collectives(const GraphBody& graph, FunctionRef<void()> run) {
+  if (Shard::current()) return run();  // all of them are one call
+  World& world = World::current();
+  if (ranks_of(graph) != world.size()) [[unlikely]]
+    collective_runs::refuse_world(world.size(), first_exchange(graph));
+  WorldCall::run(world, run);
 }
 
 void end_collectives() noexcept { World::current().finish_all(); }

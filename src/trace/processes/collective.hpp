@@ -1,6 +1,8 @@
 // An equation that is a collective between processes, run on memory.
 #pragma once
 
+#include <vt/detail/function.hpp>
+
 #include "../ir/graph.hpp"
 
 namespace vt::detail {
@@ -12,8 +14,10 @@ void run_collective(const Equation&, const GraphBody&, const void* given, void* 
 /// it.
 void begin_collective(const Equation&, const GraphBody&, const void* given, void* got);
 void finish_collective(const Equation&, const GraphBody&, void* got);
-/// Tells the others why a run with collectives ends here.
-void tell_error_to_others(const char* message) noexcept;
+/// A run of a Graph with collectives, from the beginning on, as a call of this thread's world.
+/// Throws: Error (value) unless the world has as many ranks as the Graph was recorded for; what
+/// `run` throws, of which the others are told.
+void run_collectives(const GraphBody&, FunctionRef<void()> run);
 /// Waits for all that were begun and not finished, after an error of this rank; drops those that do
 /// not end. Never throws.
 void end_collectives() noexcept;

@@ -29,7 +29,7 @@ namespace mpi {
 
 /// A notice as it is sent. Short, so that MPI sends it at once.
 struct Message {
-  std::int64_t number;
+  std::int64_t number, call, base;
   std::uint64_t group, what;
   double seconds;
   std::int32_t rank, kind, length;
@@ -100,12 +100,14 @@ class MpiTransport final : public Transport {
     notices_ = made.notices;
     check(mpi_.Comm_rank(data_, &rank_), "MPI_Comm_rank");
     check(mpi_.Comm_size(data_, &size_), "MPI_Comm_size");
-    if (const int launched = launched_processes(); is_own_ && size_ == 1 && launched > 1)
+    if (const int launched = launched_processes(); size_ == 1 && launched > 1)
       throw Error(ErrorKind::backend,
                   formatted("{} processes were started, but {} sees only this one: it is not "
-                            "the library of the launcher. Set VT_MPI_LIBRARY to the path of that "
-                            "one",
-                            launched, mpi_.name));
+                            "the library of the launcher. {}",
+                            launched, mpi_.name,
+                            is_own_ ? "Set VT_MPI_LIBRARY to the path of that one"
+                                    : "The program is linked with it, and has to be started by "
+                                      "the mpirun that belongs to it"));
     made.places.resize(static_cast<std::size_t>(size_));
     made.own = {host_number(), ::getpid()};
     check(mpi_.Iallgather(&made.own, sizeof made.own, mpi_.byte, made.places.begin(),
@@ -188,6 +190,8 @@ class MpiTransport final : public Transport {
       Message& m = *told.message;
       std::memset(static_cast<void*>(&m), 0, sizeof m);
       m.number = notice.number;
+      m.call = notice.call;
+      m.base = notice.base;
       m.group = notice.group;
       m.what = notice.what;
       m.seconds = notice.seconds;
@@ -226,6 +230,8 @@ class MpiTransport final : public Transport {
     notice.kind = static_cast<Notice::Kind>(m.kind);
     notice.rank = std::clamp(m.rank, 0, size_ - 1);
     notice.number = m.number;
+    notice.call = m.call;
+    notice.base = m.base;
     notice.group = m.group;
     notice.what = m.what;
     notice.seconds = m.seconds;

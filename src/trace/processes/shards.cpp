@@ -70,6 +70,7 @@ class Shard::Team {
     const auto before = std::exchange(shards::of_thread, &self);
     const bool had_one = std::exchange(has_one_processor, shards() >= processors_);
     const OwnWorld own(world_);
+    const WorldCall::Member in_call(call_);
     try {
       {
         std::unique_lock hold(mutex_);
@@ -282,6 +283,7 @@ class Shard::Team {
   }
 
   World& world_;
+  const std::uint64_t call_ = WorldCall::token();
   Mutex mutex_;
   std::vector<Member> members_;
   Vec<int> ready_;  ///< that wait for a turn to compute, from next_ready_ on

@@ -16,8 +16,11 @@ struct Notice {
   int rank = 0;
   /// `waits`: the collective's number in its group of ranks, the group, what it is (equal on all
   /// ranks that are at the same one), and how long it has waited, in seconds
+  /// `threw`: how far it had come in the group; the last notice of an error has group 0
   std::int64_t number = 0;
   std::uint64_t group = 0, what = 0;
+  /// `waits`, `threw`: the call; `waits`: the group's number as that call began
+  std::int64_t call = 0, base = 0;
   double seconds = 0;
   std::string
       text;  ///< `failed`, `threw`: the message; `waits`: the collective and its line; `over`: why

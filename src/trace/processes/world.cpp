@@ -34,14 +34,14 @@ namespace vt::detail {
 namespace worlds {
 
 // Seconds.
-constexpr double spin = 50e-6;          // then others may have the processor between two polls
-constexpr double nap_after = 20e-3;     // then it is left for longer
-constexpr double hear_every = 100e-6;   // notices are looked for
-constexpr double judge_every = 5e-3;    // what is known of the others is looked through
-constexpr double tell_after = 0.25;     // the others are told where this rank waits
-constexpr double left_patience = 0.2;   // what a rank sent before it left has come by then
-constexpr double gone_patience = 1;     // and so has the notice of one that ended in order
-constexpr unsigned calls_between = 64;  // collectives without a look at notices
+constexpr double spin = 50e-6;         // then others may have the processor between two polls
+constexpr double nap_after = 20e-3;    // then it is left for longer
+constexpr double hear_every = 100e-6;  // notices are looked for
+constexpr double judge_every = 5e-3;   // what is known of the others is looked through
+constexpr double tell_after = 0.25;    // the others are told where this rank waits
+constexpr double left_patience = 0.2;  // what a rank sent before it left has come by then
+constexpr double gone_patience = 1;    // and so has the notice of one that ended in order
+constexpr unsigned collectives_between = 64;  // without a look at notices
 
 using Kind = ExchangeKind;
 using Part = ExchangePart;
@@ -69,6 +69,7 @@ struct Group {
   int first, stride, size;
   std::uint64_t hash;
   std::int64_t number = 0;  ///< of the last collective
+  std::int64_t base = 0;    ///< what it was as the call began
 };
 
 /// What is known of another rank.
@@ -78,7 +79,20 @@ struct Other {
   double gone_at = 0;  ///< when its process was first seen to be gone
   Notice waits;        ///< the last one
   bool has_waited = false;
-  std::string threw;  ///< the last error of a run with collectives there
+  // The last error that ended a call there.
+  std::string threw;
+  std::int64_t threw_call = 0;
+  bool knows_all = false;  ///< all notices of it have come
+  struct Reached {
+    std::uint64_t group;
+    std::int64_t number;
+  };
+  Vec<Reached> reached;
+  std::int64_t reached_in(std::uint64_t group) const {
+    for (const Reached& r : reached)
+      if (r.group == group) return r.number;
+    return 0;
+  }
 };
 
 /// A line as messages name it in passing: " (a.cpp:12)".
@@ -89,6 +103,17 @@ inline std::string line_of(CallSite where) {
 
 /// The World of a rank that is a thread.
 inline constinit thread_local World* of_thread = nullptr;
+
+/// The call that this thread is in, or what lies between two; another one in each thread, so that
+/// threads with calls without collectives disturb none. And how many it is in, one in the other.
+inline constinit thread_local std::uint64_t call_token = 0;
+inline constinit thread_local int call_depth = 0;
+inline constinit std::atomic<std::uint64_t> threads_with_calls{0};
+inline void next_token() {
+  constexpr int bits_of_calls = 40;
+  if (call_token == 0) call_token = (threads_with_calls.fetch_add(1) + 1) << bits_of_calls;
+  ++call_token;
+}
 
 }  // namespace worlds
 
@@ -119,14 +144,18 @@ struct World::State final : Patience {
   Vec<worlds::Group> groups;
   std::size_t last_group = 0;
   Vec<worlds::Other> others;  ///< by rank; empty until the first notice
-  unsigned calls = 0;
+  unsigned collectives = 0;
+  std::uint64_t call_token = ~std::uint64_t{0};  ///< of the thread that was last at a collective
+  std::int64_t call = 0;  ///< with collectives, or ended by an error; of those so far
+  bool has_heard_errors = false;
+  std::string own_threw;
 
   // Of the collective at which the rank is.
   const CollectiveSite* site = nullptr;
   const RankGroup* group = nullptr;
   worlds::Kind kind = worlds::Kind::barrier;
   std::uint64_t group_hash = 0, what = 0;
-  std::int64_t number = 0;
+  std::int64_t number = 0, base = 0;
   // Of the wait in it.
   std::uint64_t arrivals_before = 0;
   bool waits = false;
@@ -158,6 +187,11 @@ struct World::State final : Patience {
     groups.push_back({g.first, g.stride, g.size, hash});
     return groups.back();
   }
+  void begin_call() {
+    call_token = worlds::call_token;
+    ++call;
+    for (worlds::Group& g : groups) g.base = g.number;
+  }
 
   [[gnu::noinline]] void refuse() {
     if (dead.load(std::memory_order_acquire)) throw Error(ErrorKind::backend, dead_message);
@@ -174,7 +208,8 @@ struct World::State final : Patience {
   }
   /// Ends the collective and this world.
   [[noreturn]] void give_up(const std::string& reason) {
-    end_with(site->text() + ": " + reason + at(site->where));
+    const std::string line = at(site->where);
+    end_with(site->text() + ": " + reason + (reason.ends_with(line) ? "" : line));
     throw Error(ErrorKind::backend, dead_message);
   }
   /// … and with it those of the others, who need not find out themselves.
@@ -206,7 +241,14 @@ struct World::State final : Patience {
         case Notice::Kind::failed:
           give_up(formatted("rank {} failed: {}", notice.rank, notice.text));
         case Notice::Kind::over: give_up(notice.text);
-        case Notice::Kind::threw: from.threw = std::move(notice.text); break;
+        case Notice::Kind::threw:
+          if (from.threw_call != notice.call || from.knows_all) from.reached.clear();
+          from.threw_call = notice.call;
+          from.knows_all = notice.group == 0;
+          if (!from.knows_all) from.reached.push_back({notice.group, notice.number});
+          from.threw = std::move(notice.text);
+          has_heard_errors = true;
+          break;
         case Notice::Kind::left:
           from.has_left = true;
           from.left_at = worlds::now();
@@ -254,6 +296,7 @@ struct World::State final : Patience {
       throw Error(ErrorKind::backend, dead_message);
     }
     hear_all();
+    if (has_heard_errors) look_for_errors();
     if (time < next_judge) return;
     next_judge = time + worlds::judge_every;
     look_for_difference();
@@ -290,7 +333,7 @@ struct World::State final : Patience {
     const void* got = nullptr;
     RankGroup group;
     std::uint64_t group_hash = 0, what = 0;
-    std::int64_t number = 0;
+    std::int64_t number = 0, base = 0;
     int tag = 0;
     Transfer transfers[2];
   };
@@ -312,23 +355,29 @@ struct World::State final : Patience {
          const CollectiveSite& site)
         : Call(state, site) {
       if (group.size == 1) return;
+      if (state.call_token != worlds::call_token) state.begin_call();
       worlds::Group& known = state.group_of(group);
       state.group = &group;
       state.group_hash = known.hash;
       state.number = ++known.number;
+      state.base = known.base;
       state.kind = kind;
-      std::uint64_t what = worlds::mixed(known.hash, static_cast<std::uint64_t>(state.number));
+      constexpr int bits_of_number = 40;
+      std::uint64_t what =
+          worlds::mixed(known.hash, static_cast<std::uint64_t>(state.number) ^
+                                        static_cast<std::uint64_t>(state.call) << bits_of_number);
       what = worlds::mixed(what, static_cast<std::uint64_t>(kind));
       state.what = worlds::mixed(what, size);
       channel_.tag = static_cast<int>(state.what >> 50);
       state.waits = false;
-      if (++state.calls % worlds::calls_between == 0) state.hear_all();
+      if (++state.collectives % worlds::collectives_between == 0) state.hear_all();
     }
     /// Of one that was begun before.
     Call(State& state, const Begun& b, const CollectiveSite& site) : Call(state, site) {
       state.group = &b.group;
       state.group_hash = b.group_hash;
       state.number = b.number;
+      state.base = b.base;
       state.kind = worlds::Kind::permute;
       state.what = b.what;
       channel_.tag = b.tag;
@@ -449,16 +498,38 @@ struct World::State final : Patience {
       if (group->rank(m) == r) return true;
     return false;
   }
+  /// Can ranks that are in step be at this rank's collective, and have been at that one?
+  bool is_out_of_step(const Notice& with) const {
+    if (with.call == call) return with.base != base || (with.number == number && with.what != what);
+    return with.call < call ? with.number > base : number > with.base;
+  }
   void look_for_difference() {
     for (const worlds::Other& from : others) {
-      if (!from.has_waited || from.waits.group != group_hash || from.waits.number != number ||
-          from.waits.what == what || !is_member(from.waits.rank))
+      if (!from.has_waited || from.waits.group != group_hash || !is_out_of_step(from.waits) ||
+          !is_member(from.waits.rank))
         continue;
       std::string own =
           formatted("rank {} is at {}{}", rank, site->text(), worlds::line_of(site->where));
       std::string others_text = formatted("rank {} is at {}", from.waits.rank, from.waits.text);
       if (from.waits.rank < rank) std::swap(own, others_text);
-      give_up_all("ranks differ: " + own + ", " + others_text);
+      std::string reasons;
+      for (int r = 0; r < size; ++r) {
+        const std::string& threw = r == rank ? own_threw : other(r).threw;
+        if ((r == rank || r == from.waits.rank) && !threw.empty())
+          reasons += formatted("; rank {} had thrown: {}", r, threw);
+      }
+      give_up_all("ranks differ: " + own + ", " + others_text + reasons);
+    }
+  }
+  /// A member whose call was ended by an error before it came to this collective never does: its
+  /// next one belongs to another call.
+  void look_for_errors() {
+    for (int r = 0; r < size; ++r) {
+      const worlds::Other& from = other(r);
+      if (r == rank || !from.knows_all || from.threw_call < call ||
+          from.reached_in(group_hash) >= number || !is_member(r))
+        continue;
+      give_up_all(formatted("rank {} failed: {}", r, from.threw));
     }
   }
   /// What is known of why a rank does not come.
@@ -487,6 +558,8 @@ struct World::State final : Patience {
     notice.group = group_hash;
     notice.what = what;
     notice.number = number;
+    notice.call = call;
+    notice.base = base;
     notice.seconds = waited;
     notice.text = site->text() + worlds::line_of(site->where);
     transport->tell_all(notice);
@@ -618,6 +691,7 @@ void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> 
     b->group_hash = s.group_hash;
     b->what = s.what;
     b->number = s.number;
+    b->base = s.base;
     b->tag = channel.tag;
     (waits ? s.begun : s.spare).push_back(std::move(b));
   });
@@ -735,14 +809,45 @@ void World::set_recorder(Recorder* recorder) {
 void World::tell_error(const std::string& message) noexcept {
   State& s = *state_;
   if (size() == 1 || s.dead.load(std::memory_order_acquire)) return;
-  Notice notice;
-  notice.kind = Notice::Kind::threw;
-  notice.rank = s.rank;
-  notice.text = message;
-  if (s.busy.exchange(true, std::memory_order_acquire))
+  if (s.is_in_child() || s.busy.exchange(true, std::memory_order_acquire))
     return;  // another thread is at a collective
-  s.transport->tell_all(notice);
+  try {
+    // A call that ends before its first collective counts, here as on those that came to it.
+    if (s.call_token != worlds::call_token) s.begin_call();
+    s.own_threw = message;
+    Notice notice;
+    notice.kind = Notice::Kind::threw;
+    notice.rank = s.rank;
+    notice.text = message;
+    notice.call = s.call;
+    for (const worlds::Group& g : s.groups) {
+      notice.group = g.hash;
+      notice.number = g.number;
+      s.transport->tell_all(notice);
+    }
+    notice.group = 0;
+    s.transport->tell_all(notice);
+  } catch (...) {  // no room for a text: they find out at the deadline
+  }
   s.leave();
+}
+
+WorldCall::WorldCall(World& world) : world_(world) {
+  if (worlds::call_depth++ == 0) worlds::next_token();
+}
+WorldCall::~WorldCall() {
+  if (--worlds::call_depth == 0) worlds::next_token();
+}
+std::uint64_t WorldCall::token() { return worlds::call_token; }
+WorldCall::Member::Member(std::uint64_t token) : before_(std::exchange(worlds::call_token, token)) {
+  ++worlds::call_depth;
+}
+WorldCall::Member::~Member() {
+  --worlds::call_depth;
+  worlds::call_token = before_;
+}
+void WorldCall::tell_error(const std::string& message) const noexcept {
+  if (worlds::call_depth == 1) world_.tell_error(message);
 }
 
 void World::fail_all(const std::string& message) noexcept {

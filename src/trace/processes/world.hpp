@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -108,8 +109,9 @@ class World {
   /// Collectives are written down there; null: no longer.
   void set_recorder(Recorder*);
 
-  /// Tells the others of an error that this rank may yet come to terms with: they name it if it
-  /// then does not come to a collective.
+  /// Tells the others of an error that ends this rank's call, and that it may yet come to terms
+  /// with. Who waits for it in that call gives up, and ends the world: it will not come. Others
+  /// name the error if it does not come to a later collective.
   void tell_error(const std::string& message) noexcept;
   /// Tells the others that this rank cannot go on, so that none waits for it.
   void fail_all(const std::string& message) noexcept;
@@ -120,6 +122,48 @@ class World {
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// While the outermost one exists on a thread, the collectives to which it comes are of one call:
+/// ranks that are in step make the same calls, and come to the same collectives in each. What comes
+/// behind it is of another call.
+class WorldCall {
+ public:
+  explicit WorldCall(World&);
+  ~WorldCall();
+  WorldCall(const WorldCall&) = delete;
+  WorldCall& operator=(const WorldCall&) = delete;
+  /// The call ends by an error: the outermost one tells the others.
+  void tell_error(const std::string& message) const noexcept;
+  /// Of the call that this thread is in, for others that work for it: with a Member each is in it.
+  static std::uint64_t token();
+  class Member {
+   public:
+    explicit Member(std::uint64_t token);
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+   private:
+    std::uint64_t before_;
+  };
+  /// f(), as a call.
+  template <class F>
+  static auto run(World& world, F&& f) {
+    const WorldCall call(world);
+    try {
+      return f();
+    } catch (const std::exception& e) {
+      call.tell_error(e.what());
+      throw;
+    } catch (...) {
+      call.tell_error("an exception of another type than std::exception");
+      throw;
+    }
+  }
+
+ private:
+  World& world_;
 };
 
 /// While it exists World::current() of this thread is the one given.

@@ -19,6 +19,8 @@
 #include "../../trace/processes/recorder.hpp"
 #include "../../trace/processes/scaling_model.hpp"
 #include "../../trace/processes/world.hpp"
+#include "../../trace/record/scope.hpp"
+#include "../../trace/record/thread_state.hpp"
 #include "together.hpp"
 
 namespace vt::detail {
@@ -482,6 +484,15 @@ void check_options(const distributed::ScalingOptions& o, CallSite where) {
   for (const Link& l : o.link) {
     if (!(l.latency >= 0)) refuse(formatted("the latency of link is {}", double{l.latency}));
     if (!(l.bandwidth > 0)) refuse(formatted("the bandwidth of link is {}", double{l.bandwidth}));
+    if (l.up_to < 0) refuse(formatted("up_to of link is {}", std::int64_t{l.up_to}));
+  }
+  for (std::size_t k = 0; k + 1 < o.link.size(); ++k) {
+    const std::int64_t one = o.link[k].up_to, next = o.link[k + 1].up_to;
+    if (one == 0 || (next != 0 && next <= one))
+      refuse(
+          formatted("the ranges of link are out of order: up_to is {} and then {}; it must "
+                    "rise, and only the last range may be without end, which is 0",
+                    one, next));
   }
 }
 
@@ -491,6 +502,12 @@ distributed::ScalingReport measure_scaling(FunctionRef<void()> step,
                                            const distributed::ScalingOptions& options,
                                            CallSite where) {
   using namespace scaling_runs;
+  for (const ScopeState& scope : thread_state().scopes)
+    if (!scope.mesh.empty())
+      fail(ErrorKind::transform,
+           "vt::distributed::scaling: called inside of the function of a vt::shard_map; call it "
+           "outside of that",
+           where);
   World& world = World::current();
   const Together together("vt::distributed::scaling", where);
   const auto text = [] { return std::string("vt::distributed::scaling"); };

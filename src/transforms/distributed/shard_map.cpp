@@ -2,6 +2,7 @@
 // on with what the processes share written down.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <vt/detail/message.hpp>
@@ -66,12 +67,13 @@ Vec<AxisRef> axes_of(const ShardMapCall& call) {
   Vec<AxisRef> axes;
   std::int64_t stride = 1;
   if (call.reproducible != 0) {
-    axes.push_back(mesh_axis(call.mesh.axes()[0].name, call.reproducible, stride));
+    axes.push_back(
+        mesh_axis(call.mesh.axes()[0].name, call.reproducible, stride, call.reproducible));
     return axes;
   }
   for (std::size_t k = call.mesh.axes().size(); k-- > 0;) {
     const auto& a = call.mesh.axes()[k];
-    axes.push_back(mesh_axis(a.name, a.size, stride));
+    axes.push_back(mesh_axis(a.name, a.size, stride, processes));
     stride *= a.size;
   }
   return axes;
@@ -143,15 +145,47 @@ Tensor of_all_processes(const StateUpdate& u, Tensor value, std::span<const Axis
   return value;
 }
 
+/// "a:f32[4] b:f32[]" of "{ lambda a:f32[4] b:f32[] .": the inputs, and nothing of other lines.
+Vec<std::string> inputs_in(const std::string& line) {
+  Vec<std::string> inputs;
+  const std::string_view begin = "{ lambda ", end = " .";
+  if (!line.starts_with(begin) || line.find(end) == line.npos) return inputs;
+  std::string rest = line.substr(begin.size(), line.find(end) - begin.size()) + " ";
+  for (std::size_t space; (space = rest.find(' ')) != rest.npos; rest.erase(0, space + 1))
+    inputs.push_back(rest.substr(0, space));
+  return inputs;
+}
+/// What to say of two first lines of Graphs. Empty: they do not differ in one argument alone.
+std::string differing_inputs(const ShardMapCall& call, const std::string& first, int rank,
+                             const std::string& own) {
+  const Vec<std::string> x = inputs_in(first), y = inputs_in(own);
+  if (x.size() != y.size()) return {};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i]) continue;
+    const auto type = [](const std::string& input) { return input.substr(input.find(':') + 1); };
+    const std::string name =
+        i < call.arguments.size() ? call.argument_name(i) : std::string("a value that f captures");
+    return formatted("{} is {} on rank 0 and {} on rank {}: all processes must have {}", name,
+                     type(x[i]), type(y[i]), rank,
+                     i < call.arguments.size() && !call.in_specs[i].cuts().empty()
+                         ? "blocks of one dtype and shape"
+                         : "the same");
+  }
+  return {};
+}
+
 /// What to say of two Graphs that should be the same.
-std::string difference(const std::string& first, int rank, const std::string& own) {
+std::string difference(const ShardMapCall& call, const std::string& first, int rank,
+                       const std::string& own) {
   const auto without_place = [](const std::string& line) {
     return line.substr(0, line.find("  #"));
   };
   const auto [x, y] = first_difference(first, own, without_place);
+  if (const std::string inputs = differing_inputs(call, x, rank, y); !inputs.empty())
+    return "vt::shard_map: " + inputs;
   return formatted(
       "vt::shard_map: processes record different functions. The first line that differs is\n"
-      "  on rank 0: {}\n  on rank {}: {}\n  ",
+      "  on rank 0: {}\n  on rank {}: {}",
       x, rank, y);
 }
 
@@ -166,16 +200,13 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
   const auto name = [] { return std::string("vt::shard_map"); };
   world.compare(
       to_text(graph) + specs, [&] { return to_text(graph, true) + specs; },
-      [](const std::string& first, int rank, const std::string& own) {
-        return difference(first, rank, own);
+      [&](const std::string& first, int rank, const std::string& own) {
+        return difference(call, first, rank, own);
       },
       {name, call.where});
 }
 
-}  // namespace shard_map_entry
-
-std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& call) {
-  using namespace shard_map_entry;
+std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
   const Vec<AxisRef> mesh = axes_of(call);
   const int shards = call.reproducible == 0 ? 1 : shards_of(call);
   Vec<Aval> avals;
@@ -244,6 +275,12 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
   outputs.resize(results);
   apply_updates(updates, changes);
   return outputs;
+}
+
+}  // namespace shard_map_entry
+
+std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& call) {
+  return WorldCall::run(World::current(), [&] { return shard_map_entry::run(f, call); });
 }
 
 }  // namespace vt::detail

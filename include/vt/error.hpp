@@ -47,6 +47,8 @@ namespace detail {
 [[noreturn]] void fail(ErrorKind kind, std::string message, CallSite where);
 /// "; at file:line", or nothing.
 std::string at(CallSite where);
+/// The line as a message names it in passing: " (file:line)", or nothing.
+std::string in_passing(CallSite where);
 }  // namespace detail
 
 }  // namespace vt

@@ -163,7 +163,7 @@ bool is_forward(const GradCall& call, JacobianMode mode, bool is_tall, const Out
   if (forward && use.has_own_inputs)
     fail(ErrorKind::transform,
          transform + ": an argument is this process's part, which a collective" +
-             line_in_passing(use.where) +
+             in_passing(use.where) +
              " combines with those of others, and their columns would be added. Take vt::grad, "
              "which gives each process its part, or differentiate by the whole, of which "
              "vt::distributed::part takes the part",

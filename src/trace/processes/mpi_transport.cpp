@@ -36,12 +36,6 @@ struct Message {
   char text[2000];
 };
 
-double now() {
-  timespec t = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
 /// A number of this machine and of the processes that this one sees.
 std::uint64_t host_number() {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -169,10 +163,10 @@ class MpiTransport final : public Transport {
     // A message that has begun to come cannot be cancelled, and does not end if the other rank has
     // stopped. What calls MPI is what would write it: so nothing does any more.
     constexpr double patience = 0.1;
-    const double begin = now();
+    const double begin = monotonic_seconds();
     for (int done = 0;;) {
       if (mpi_.Test(&request, &done, mpi_.no_status) != 0 || done) return;
-      if (now() - begin > patience) break;
+      if (monotonic_seconds() - begin > patience) break;
       std::this_thread::yield();
     }
     if (is_receive(t)) is_over_ = true;
@@ -298,7 +292,7 @@ class MpiTransport final : public Transport {
   /// Until all have told that they leave. No longer than so many seconds where a rank has failed,
   /// nor if one is gone; false then.
   bool wait_for_ends(double patience) noexcept {
-    const double begin = now();
+    const double begin = monotonic_seconds();
     while (!is_over_) {
       Notice notice;
       try {
@@ -313,7 +307,7 @@ class MpiTransport final : public Transport {
         all_have_left = false;
         if (is_gone(r)) return false;
       }
-      const double waited = now() - begin;
+      const double waited = monotonic_seconds() - begin;
       if (all_have_left) return true;
       if (has_failed_ && waited > patience) return false;
       const timespec nap = {0, waited > 1e-2 ? 1'000'000 : 20'000};
@@ -340,11 +334,11 @@ class MpiTransport final : public Transport {
   /// For all ranks, at their first use.
   void wait(MpiHandle& request) const {
     const auto most = static_cast<double>(deadline_from_environment());
-    const double begin = now();
+    const double begin = monotonic_seconds();
     for (int done = 0;;) {
       check(mpi_.Test(&request, &done, mpi_.no_status), "MPI_Test");
       if (done) return;
-      const double waited = now() - begin;
+      const double waited = monotonic_seconds() - begin;
       if (waited > most)
         throw Error(ErrorKind::backend,
                     formatted("not all processes came to their first use of several processes "

@@ -1,15 +1,7 @@
 // Recorder: what collectives a rank has been at, and when.
 #include "recorder.hpp"
 
-#include <time.h>
-
 namespace vt::detail {
-
-double monotonic_seconds() {
-  timespec t = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 std::int32_t Recorder::site_of(const ExchangeSite& like, const CollectiveSite& site) {
   const auto is_it = [&](const ExchangeSite& s) {

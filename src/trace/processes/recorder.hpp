@@ -13,9 +13,6 @@
 
 namespace vt::detail {
 
-/// Seconds of CLOCK_MONOTONIC, which all processes of a machine share.
-double monotonic_seconds();
-
 /// What ranks do at a place of a program.
 struct ExchangeSite {
   ExchangeKind kind;

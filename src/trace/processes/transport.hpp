@@ -2,11 +2,20 @@
 // collectives on it, so that they are the same over threads and over MPI.
 #pragma once
 
+#include <time.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace vt::detail {
+
+/// Seconds of CLOCK_MONOTONIC, which all processes of a machine share.
+inline double monotonic_seconds() {
+  timespec t = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
 
 /// What a rank tells all others beside the data: that it has failed or ended, where it waits, or
 /// that it gave up waiting, and why: then all others give up for the same reason.

@@ -45,7 +45,6 @@ constexpr unsigned collectives_between = 64;  // without a look at notices
 
 using Kind = ExchangeKind;
 using Part = ExchangePart;
-inline double now() { return monotonic_seconds(); }
 
 inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
@@ -94,12 +93,6 @@ struct Other {
     return 0;
   }
 };
-
-/// A line as messages name it in passing: " (a.cpp:12)".
-inline std::string line_of(CallSite where) {
-  std::string text = at(where);  // "; at a.cpp:12"
-  return text.empty() ? text : " (" + text.substr(5) + ")";
-}
 
 /// The World of a rank that is a thread.
 inline constinit thread_local World* of_thread = nullptr;
@@ -251,7 +244,7 @@ struct World::State final : Patience {
           break;
         case Notice::Kind::left:
           from.has_left = true;
-          from.left_at = worlds::now();
+          from.left_at = monotonic_seconds();
           break;
         case Notice::Kind::waits:
           from.has_waited = true;
@@ -270,7 +263,7 @@ struct World::State final : Patience {
   }
 
   void look(std::span<const Transfer> waiting) override {
-    const double time = worlds::now();
+    const double time = monotonic_seconds();
     if (!waits || arrivals != arrivals_before) {
       arrivals_before = arrivals;
       waits = true;
@@ -391,9 +384,9 @@ struct World::State final : Patience {
     template <class Facts, class F>
     void run(Facts&& facts, F&& f) {
       if (state_.recorder) [[unlikely]] {
-        const double begin = worlds::now();
+        const double begin = monotonic_seconds();
         run(f);
-        state_.recorder->note(facts(), *state_.site, begin, worlds::now());
+        state_.recorder->note(facts(), *state_.site, begin, monotonic_seconds());
       } else {
         run(f);
       }
@@ -509,7 +502,7 @@ struct World::State final : Patience {
           !is_member(from.waits.rank))
         continue;
       std::string own =
-          formatted("rank {} is at {}{}", rank, site->text(), worlds::line_of(site->where));
+          formatted("rank {} is at {}{}", rank, site->text(), in_passing(site->where));
       std::string others_text = formatted("rank {} is at {}", from.waits.rank, from.waits.text);
       if (from.waits.rank < rank) std::swap(own, others_text);
       std::string reasons;
@@ -561,7 +554,7 @@ struct World::State final : Patience {
     notice.call = call;
     notice.base = base;
     notice.seconds = waited;
-    notice.text = site->text() + worlds::line_of(site->where);
+    notice.text = site->text() + in_passing(site->where);
     transport->tell_all(notice);
   }
   /// Who did not come: what members do not wait at the same place; else whom this rank waits for.
@@ -701,7 +694,7 @@ void World::finish(const void* got, const CollectiveSite& site) {
   State& s = *state_;
   std::unique_ptr<State::Begun> b = s.take_begun(got);
   if (!b) {
-    if (s.recorder) s.recorder->note_finished(got, site, worlds::now());
+    if (s.recorder) s.recorder->note_finished(got, site, monotonic_seconds());
     return;
   }
   State::Call call(s, *b, site);

@@ -56,8 +56,7 @@ void need_whole(const FlatFunction& f, std::span<const Tensor> unknowns, const c
   const std::string name = function;
   if (use.has_own_inputs)
     fail(ErrorKind::transform,
-         name + ": the unknown is this process's part, which a collective" +
-             line_in_passing(use.where) +
+         name + ": the unknown is this process's part, which a collective" + in_passing(use.where) +
              " combines with those of others, and the solver would take norms of the part. Solve "
              "for the whole, of which vt::distributed::part takes the part",
          where);
@@ -68,11 +67,6 @@ void need_whole(const FlatFunction& f, std::span<const Tensor> unknowns, const c
              "Combine it inside of vt::shard_map: vt::psum, or vt::all_gather with out_specs "
              "vt::replicated",
          where);
-}
-
-std::string line_in_passing(CallSite where) {
-  const std::string line = at(where);  // "; at a.cpp:12"
-  return line.empty() ? line : " (" + line.substr(5) + ")";
 }
 
 }  // namespace vt::detail

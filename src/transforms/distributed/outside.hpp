@@ -18,7 +18,4 @@ OutsideUse outside_use(const FlatFunction& f, const GradCall&);
 void need_whole(const FlatFunction& f, std::span<const Tensor> unknowns, const char* function,
                 CallSite where);
 
-/// " (a.cpp:12)"
-std::string line_in_passing(CallSite);
-
 }  // namespace vt::detail

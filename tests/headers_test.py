@@ -39,7 +39,7 @@ def macros_used(command, include, macros, own):
     text = "".join(f"#include <{name}>\n" for name in OUTSIDE)
     for macro in macros:
         name = macro.split("(")[0]
-        text += f"#undef {name}\n#define {macro} outside_{name}\n"
+        text += f"#undef {name}\n#define {macro} macro_from_outside_{name}\n"
     text += "".join(f"#include <vt/{name}>\n" for name in own)
     for macro in macros:
         name = macro.split("(")[0]
@@ -50,8 +50,8 @@ def macros_used(command, include, macros, own):
     for line in answer.stdout.splitlines():
         if marker := re.match(r'# \d+ "(.*?)"', line):
             file = pathlib.Path(marker[1])
-        elif "outside_" in line and file.resolve().is_relative_to(include.parent):
-            found |= {f"{file}: {name}" for name in re.findall(r"\boutside_(\w+)", line)}
+        elif "macro_from_outside_" in line and file.resolve().is_relative_to(include.parent):
+            found |= {f"{file}: {name}" for name in re.findall(r"\bmacro_from_outside_(\w+)", line)}
     return sorted(found)
 
 

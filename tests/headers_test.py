@@ -45,7 +45,7 @@ def macros_used(command, include, macros, own):
         name = macro.split("(")[0]
         text += f"#ifndef {name}\n#error vt has undefined {name}\n#endif\n"
     answer = run([*command, "-E"], text)
-    found = {line for line in answer.stderr.splitlines() if ": error:" in line}
+    found = {line for line in answer.stderr.splitlines() if " error:" in line}
     file = ""
     for line in answer.stdout.splitlines():
         if marker := re.match(r'# \d+ "(.*?)"', line):

@@ -150,8 +150,8 @@ class ShardSpec {
 /// Options of shard_map.
 struct ShardMapOptions {
   distributed::Mesh mesh;
-  /// How the arguments and the results lie on the mesh.
-  ShardSpec in_specs = replicated;
+  /// How the arguments and the results lie on the mesh. A function with arguments needs in_specs.
+  ShardSpec in_specs{};
   ShardSpec out_specs = replicated;
   /// So many shards, for results whose bits do not depend on the number of processes. f runs once
   /// for each shard, and each process runs an equal number of them. A power of two up to 1,024. The
@@ -179,6 +179,12 @@ std::vector<Tensor> shard_map_flat(const FlatFunction&, const ShardMapCall&);
 template <class Result, class... A>
 Result shard_mapped(const FlatFunction& f, CallTrees<Result, A...>& g,
                     const ShardMapOptions& options, CallSite where) {
+  const ShardSpec& given = options.in_specs;
+  if (sizeof...(A) > 0 && given.is_list() && given.items().empty())
+    fail(ErrorKind::value,
+         "vt::shard_map: in_specs is not given; write .in_specs = vt::sharded(\"AXIS\") for what "
+         "each process has its part of, vt::replicated for what all have the same, or a list",
+         where);
   const Vec<Sharding> in_specs = expand_argument_spec(
       g.arguments(), options.in_specs, &ShardSpec::sharding, "vt::shard_map", "in_specs", "specs",
       "{vt::replicated, vt::sharded(\"data\", 0)}", where);

@@ -132,8 +132,9 @@ TEST(Parts, WrongUses) {
                  {"the Tensor is empty"});
     expect_error([&] { (void)gather(vt::zeros({2}), Mesh(), sharded("a")); }, ErrorKind::value,
                  {"vt::distributed::gather: the mesh is empty"});
-    const auto inside = vt::shard_map([&](Tensor x) { return part(x, m, sharded("a")); },
-                                      {.mesh = m, .out_specs = sharded("a")});
+    const auto inside =
+        vt::shard_map([&](Tensor x) { return part(x, m, sharded("a")); },
+                      {.mesh = m, .in_specs = replicated, .out_specs = sharded("a")});
     expect_error([&] { (void)inside(vt::zeros({4})); }, ErrorKind::transform,
                  {"called inside of the function of vt::shard_map"});
   });

@@ -286,8 +286,8 @@ TEST(Reproducible, WhatItRefuses) {
                  {"with reproducible it runs at the call", "vt::shard_map(vt::jit(f), …)"});
     expect_error([&] { vt::vmap(in_shards(sum, 8))(vt::stack({x, x})); }, ErrorKind::transform,
                  {"with reproducible it runs at the call"});
-    const auto two_axes =
-        vt::shard_map(sum, {.mesh = mesh({{"i", 2}, {"j", 1}}), .reproducible = 4});
+    const auto two_axes = vt::shard_map(
+        sum, {.mesh = mesh({{"i", 2}, {"j", 1}}), .in_specs = replicated, .reproducible = 4});
     expect_error([&] { two_axes(x); }, ErrorKind::value,
                  {"reproducible is 4", "the mesh is {i: 2, j: 1}: it must have one axis"});
   });

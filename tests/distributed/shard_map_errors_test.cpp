@@ -81,9 +81,76 @@ TEST(ShardMapErrors, SpecsThatDoNotFit) {
          });
 }
 
+// What should be the same on all ranks is compared at the first call, as far as it has values.
+TEST(ShardMapErrors, ReplicatedValues) {
+  on_two(ErrorKind::value,
+         "vt::shard_map: in_specs is not given; write .in_specs = vt::sharded(\"AXIS\") for what",
+         [](const Mesh& m) {
+           static_cast<void>(vt::shard_map([](Tensor v) { return v; }, {.mesh = m})(x));
+         });
+  const auto total = [](Tensor v, Tensor w) { return vt::psum(vt::sum(v * w), "data"); };
+  on_two(ErrorKind::value,
+         "vt::shard_map: argument 1, f32[6], has other values on rank 1 than on rank 0, and "
+         "in_specs says replicated; cut it, as by vt::sharded, or give all the same",
+         [&](const Mesh& m) {
+           static_cast<void>(
+               vt::shard_map(total, {.mesh = m, .in_specs = replicated})(x, x + 1.0 * rank()));
+         });
+  constexpr int line = __LINE__ + 2;
+  const auto of_captured = [](const Mesh& m, const Tensor& own) {
+    return vt::shard_map([=](Tensor v) { return vt::psum(vt::sum(v * own), "data"); },
+                         {.mesh = m, .in_specs = replicated});
+  };
+  for (const bool jitted : {false, true})
+    on_two(ErrorKind::value,
+           "vt::shard_map: a value that f captures, f32[6], has other values on rank 1 than on "
+           "rank 0; make it an argument that in_specs cuts, as by vt::sharded, or give all the "
+           "same; at shard_map_errors_test.cpp:" +
+               std::to_string(line),
+           [&](const Mesh& m) {
+             const auto f = of_captured(m, x + 1.0 * rank());
+             static_cast<void>(jitted ? vt::jit(f)(x) : f(x));
+           });
+}
+
+// … of each dtype, and along those axes of the mesh along which it is not cut.
+TEST(ShardMapErrors, ReplicatedValuesOfEachKind) {
+  using vt::DType;
+  for (const DType dtype : {DType::bool_, DType::i8, DType::u16, DType::i64, DType::u64, DType::f16,
+                            DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128})
+    on_ranks(4, [&] {
+      const Mesh m = mesh({{"row", 2}, {"column", 2}});
+      const auto f =
+          vt::shard_map([](Tensor v) { return v; },
+                        {.mesh = m, .in_specs = sharded("row"), .out_specs = sharded("row")});
+      const Tensor ones = vt::ones({5}, dtype), last = vt::one_hot(vt::tensor(4), 5, dtype);
+      const auto expect_unequal = [&](const Tensor& own) {
+        expect_error([&] { static_cast<void>(f(own)); }, ErrorKind::value,
+                     {"argument 0, " + std::string(vt::name_of(dtype)) +
+                      "[5], has other values on rank 3 than on rank 2, and in_specs says sharded"});
+      };
+      expect_unequal(rank() == 3 ? last : ones);
+      expect_unequal(rank() == 3 ? vt::flip(last, {0}) : last);
+      if (vt::is_inexact(dtype)) expect_unequal(rank() == 3 ? last / 0.0 : last);
+      static_cast<void>(f(ones));
+    });
+}
+
+TEST(ShardMapErrors, ReplicatedValuesMayDifferByRounding) {
+  on_ranks(2, [&] {
+    const auto f = vt::shard_map([](Tensor v) { return vt::psum(v, "data"); },
+                                 {.mesh = mesh({{"data", 2}}), .in_specs = replicated});
+    for (const double s : {1e-300, 1.0, 1e300, 0.0, std::numeric_limits<double>::infinity()})
+      static_cast<void>(f(x.astype(vt::DType::f64) * s * (1.0 + 1e-12 * rank())));
+  });
+}
+
 TEST(ShardMapErrors, Meshes) {
   on_two(ErrorKind::value, "vt::shard_map: no mesh is given; write {.mesh = vt::distributed::mesh",
-         [](const Mesh&) { static_cast<void>(vt::shard_map([](Tensor v) { return v; }, {})(x)); });
+         [](const Mesh&) {
+           static_cast<void>(
+               vt::shard_map([](Tensor v) { return v; }, {.mesh = {}, .in_specs = replicated})(x));
+         });
   on_two(ErrorKind::value,
          "vt::distributed::mesh: the mesh {a: 2, b: 2} is for 4 processes, and there are 2; start "
          "the program by mpirun -n 4",
@@ -97,7 +164,8 @@ TEST(ShardMapErrors, Meshes) {
   on_two(ErrorKind::transform, "vt::shard_map: called inside of the function of another",
          [](const Mesh& m) {
            on_parts(m, [m](Tensor v) {
-             return vt::shard_map([](Tensor a) { return a; }, {.mesh = m})(v);
+             return vt::shard_map([](Tensor a) { return a; },
+                                  {.mesh = m, .in_specs = replicated})(v);
            });
          });
   EXPECT_EQ(vt::distributed::size() == 1 ? mesh({{"a", -1}, {"b", 1}}).str() : "{a: 1, b: 1}",

@@ -8,9 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -22,11 +20,9 @@
 #include "../base/environment.hpp"
 #include "../base/hash_map.hpp"
 #include "../base/locks.hpp"
-#include "../base/shared_library.hpp"
 #include "combine.hpp"
 #include "exchanges.hpp"
-#include "loopback.hpp"
-#include "mpi_transport.hpp"
+#include "peers.hpp"
 #include "recorder.hpp"
 
 namespace vt::detail {
@@ -39,8 +35,6 @@ constexpr double nap_after = 20e-3;    // then it is left for longer
 constexpr double hear_every = 100e-6;  // notices are looked for
 constexpr double judge_every = 5e-3;   // what is known of the others is looked through
 constexpr double tell_after = 0.25;    // the others are told where this rank waits
-constexpr double left_patience = 0.2;  // what a rank sent before it left has come by then
-constexpr double gone_patience = 1;    // and so has the notice of one that ended in order
 constexpr unsigned collectives_between = 64;  // without a look at notices
 
 using Kind = ExchangeKind;
@@ -71,32 +65,6 @@ struct Group {
   std::int64_t base = 0;    ///< what it was as the call began
 };
 
-/// What is known of another rank.
-struct Other {
-  bool has_left = false;
-  double left_at = 0;  ///< when that was heard
-  double gone_at = 0;  ///< when its process was first seen to be gone
-  Notice waits;        ///< the last one
-  bool has_waited = false;
-  // The last error that ended a call there.
-  std::string threw;
-  std::int64_t threw_call = 0;
-  bool knows_all = false;  ///< all notices of it have come
-  struct Reached {
-    std::uint64_t group;
-    std::int64_t number;
-  };
-  Vec<Reached> reached;
-  std::int64_t reached_in(std::uint64_t group) const {
-    for (const Reached& r : reached)
-      if (r.group == group) return r.number;
-    return 0;
-  }
-};
-
-/// The World of a rank that is a thread.
-inline constinit thread_local World* of_thread = nullptr;
-
 /// The call that this thread is in, or what lies between two; another one in each thread, so that
 /// threads with calls without collectives disturb none. And how many it is in, one in the other.
 inline constinit thread_local std::uint64_t call_token = 0;
@@ -112,7 +80,10 @@ inline void next_token() {
 
 struct World::State final : Patience {
   explicit State(std::unique_ptr<Transport> t)
-      : transport(std::move(t)), rank(transport->rank()), size(transport->size()) {
+      : transport(std::move(t)),
+        peers(*transport),
+        rank(transport->rank()),
+        size(transport->size()) {
     const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
     crowded = processors > 0 && transport->ranks_of_host() > processors;
     if (crowded) polls_between = 1;
@@ -122,6 +93,7 @@ struct World::State final : Patience {
   }
 
   std::unique_ptr<Transport> transport;
+  Peers peers;
   const int rank, size;
   bool crowded = false;  ///< more ranks than processors
   int forks = 0;
@@ -136,19 +108,11 @@ struct World::State final : Patience {
   std::optional<bool> mixed;              ///< see is_mixed
   Vec<worlds::Group> groups;
   std::size_t last_group = 0;
-  Vec<worlds::Other> others;  ///< by rank; empty until the first notice
   unsigned collectives = 0;
   std::uint64_t call_token = ~std::uint64_t{0};  ///< of the thread that was last at a collective
   std::int64_t call = 0;  ///< with collectives, or ended by an error; of those so far
-  bool has_heard_errors = false;
-  std::string own_threw;
 
-  // Of the collective at which the rank is.
-  const CollectiveSite* site = nullptr;
-  const RankGroup* group = nullptr;
-  worlds::Kind kind = worlds::Kind::barrier;
-  std::uint64_t group_hash = 0, what = 0;
-  std::int64_t number = 0, base = 0;
+  Place place;  ///< the collective at which the rank is
   // Of the wait in it.
   std::uint64_t arrivals_before = 0;
   bool waits = false;
@@ -189,10 +153,10 @@ struct World::State final : Patience {
   [[gnu::noinline]] void refuse() {
     if (dead.load(std::memory_order_acquire)) throw Error(ErrorKind::backend, dead_message);
     fail(ErrorKind::backend,
-         site->text() +
+         place.site->text() +
              ": this process was forked from one of those that run together, and is "
              "none of them",
-         site->where);
+         place.site->where);
   }
 
   void end_with(const std::string& message) {
@@ -201,17 +165,13 @@ struct World::State final : Patience {
   }
   /// Ends the collective and this world.
   [[noreturn]] void give_up(const std::string& reason) {
-    const std::string line = at(site->where);
-    end_with(site->text() + ": " + reason + (reason.ends_with(line) ? "" : line));
+    const std::string line = at(place.site->where);
+    end_with(place.site->text() + ": " + reason + (reason.ends_with(line) ? "" : line));
     throw Error(ErrorKind::backend, dead_message);
   }
   /// … and with it those of the others, who need not find out themselves.
   [[noreturn]] void give_up_all(const std::string& reason) {
-    Notice over;
-    over.kind = Notice::Kind::over;
-    over.rank = rank;
-    over.text = reason;
-    transport->tell_all(over);
+    peers.tell_over(reason);
     give_up(reason);
   }
 
@@ -220,39 +180,11 @@ struct World::State final : Patience {
     tell_failure(reason);
     give_up(reason);
   }
-
-  worlds::Other& other(int r) {
-    if (others.empty()) others.resize(static_cast<std::size_t>(size));
-    return others[static_cast<std::size_t>(r)];
+  void hear() {
+    if (const std::string reason = peers.hear(); !reason.empty()) give_up(reason);
   }
-  void hear_all() {
-    Notice notice;
-    while (transport->hear(notice)) {
-      if (notice.rank < 0 || notice.rank >= size) continue;
-      worlds::Other& from = other(notice.rank);
-      switch (notice.kind) {
-        case Notice::Kind::failed:
-          give_up(formatted("rank {} failed: {}", notice.rank, notice.text));
-        case Notice::Kind::over: give_up(notice.text);
-        case Notice::Kind::threw:
-          if (from.threw_call != notice.call || from.knows_all) from.reached.clear();
-          from.threw_call = notice.call;
-          from.knows_all = notice.group == 0;
-          if (!from.knows_all) from.reached.push_back({notice.group, notice.number});
-          from.threw = std::move(notice.text);
-          has_heard_errors = true;
-          break;
-        case Notice::Kind::left:
-          from.has_left = true;
-          from.left_at = monotonic_seconds();
-          break;
-        case Notice::Kind::waits:
-          from.has_waited = true;
-          from.waits = std::move(notice);
-          next_judge = 0;
-          break;
-      }
-    }
+  void give_up_all_if(const std::string& reason) {
+    if (!reason.empty()) give_up_all(reason);
   }
 
   static std::uint64_t size_of_permute(std::span<const std::int64_t> sources, std::size_t bytes) {
@@ -288,19 +220,19 @@ struct World::State final : Patience {
       tell_failure_of_another();
       throw Error(ErrorKind::backend, dead_message);
     }
-    hear_all();
-    if (has_heard_errors) look_for_errors();
-    if (time < next_judge) return;
+    hear();
+    give_up_all_if(peers.error_of_member(place));
+    if (time < next_judge && !peers.take_news()) return;
     next_judge = time + worlds::judge_every;
-    look_for_difference();
+    give_up_all_if(peers.difference(place));
     for (const Transfer& t : waiting)
-      if (t.active) look_for_end(t.peer, time);
+      if (t.active) give_up_all_if(peers.end_of(t.peer, since, time));
     const double waited = time - since, most = deadline.load();
     if (time >= next_tell) {
-      tell_that_it_waits(waited);
+      peers.tell_waits(place, waited);
       next_tell = time + most / 2;
     }
-    if (waited > most) give_up_all(missing(waiting, most));
+    if (waited > most) give_up_all(peers.missing(place, waiting, most));
   }
 
   /// Another thread called fail_all meanwhile.
@@ -314,10 +246,7 @@ struct World::State final : Patience {
     tell_failure(message);
   }
   void tell_failure(const std::string& message) {
-    Notice notice;
-    notice.rank = rank;
-    notice.text = message;
-    transport->tell_all(notice);
+    peers.tell_failed(message);
     end_with("vt: this rank failed before: " + message);
   }
 
@@ -325,8 +254,7 @@ struct World::State final : Patience {
   struct Begun {
     const void* got = nullptr;
     RankGroup group;
-    std::uint64_t group_hash = 0, what = 0;
-    std::int64_t number = 0, base = 0;
+    Place place;
     int tag = 0;
     Transfer transfers[2];
   };
@@ -350,29 +278,27 @@ struct World::State final : Patience {
       if (group.size == 1) return;
       if (state.call_token != worlds::call_token) state.begin_call();
       worlds::Group& known = state.group_of(group);
-      state.group = &group;
-      state.group_hash = known.hash;
-      state.number = ++known.number;
-      state.base = known.base;
-      state.kind = kind;
+      Place& place = state.place;
+      place.group = &group;
+      place.kind = kind;
+      place.group_hash = known.hash;
+      place.number = ++known.number;
+      place.base = known.base;
+      place.call = state.call;
       constexpr int bits_of_number = 40;
       std::uint64_t what =
-          worlds::mixed(known.hash, static_cast<std::uint64_t>(state.number) ^
-                                        static_cast<std::uint64_t>(state.call) << bits_of_number);
+          worlds::mixed(known.hash, static_cast<std::uint64_t>(place.number) ^
+                                        static_cast<std::uint64_t>(place.call) << bits_of_number);
       what = worlds::mixed(what, static_cast<std::uint64_t>(kind));
-      state.what = worlds::mixed(what, size);
-      channel_.tag = static_cast<int>(state.what >> 50);
+      place.what = worlds::mixed(what, size);
+      channel_.tag = static_cast<int>(place.what >> 50);
       state.waits = false;
-      if (++state.collectives % worlds::collectives_between == 0) state.hear_all();
+      if (++state.collectives % worlds::collectives_between == 0) state.hear();
     }
     /// Of one that was begun before.
     Call(State& state, const Begun& b, const CollectiveSite& site) : Call(state, site) {
-      state.group = &b.group;
-      state.group_hash = b.group_hash;
-      state.number = b.number;
-      state.base = b.base;
-      state.kind = worlds::Kind::permute;
-      state.what = b.what;
+      state.place = b.place;
+      state.place.site = &site;
       channel_.tag = b.tag;
       state.waits = false;
     }
@@ -386,7 +312,7 @@ struct World::State final : Patience {
       if (state_.recorder) [[unlikely]] {
         const double begin = monotonic_seconds();
         run(f);
-        state_.recorder->note(facts(), *state_.site, begin, monotonic_seconds());
+        state_.recorder->note(facts(), *state_.place.site, begin, monotonic_seconds());
       } else {
         run(f);
       }
@@ -406,7 +332,7 @@ struct World::State final : Patience {
    private:
     Call(State& state, const CollectiveSite& site)
         : hold_(state), state_(state), channel_{*state.transport, state, state.scratch} {
-      state.site = &site;
+      state.place.site = &site;
       if (state.dead.load(std::memory_order_relaxed) || state.is_in_child()) state.refuse();
     }
     struct Hold {
@@ -424,174 +350,14 @@ struct World::State final : Patience {
 
   static Recorder::Facts facts_of(const State& s, worlds::Kind kind, const RankGroup& group,
                                   std::size_t bytes) {
-    return {kind, worlds::Part::whole, group, bytes, 0, 1, {}, nullptr, s.number};
-  }
-
-  // Of the process. It is never destroyed: threads may be at a collective while the process ends.
-  static inline constinit World* of_process = nullptr;
-  static inline constinit std::terminate_handler terminate_before = nullptr;
-
-  static World& make_process_world() {
-    std::unique_ptr<Transport> transport;
-    try {
-      transport = mpi_transport();
-    } catch (const Error& e) {
-      throw Error(e.kind(), std::string("vt: ") + e.what());
-    }
-    const bool has_others = transport && transport->size() > 1;
-    const bool is_of_mpi = transport != nullptr;
-    if (!transport) transport = std::move(loopback_transports(1)[0]);
-    of_process = new World(std::move(transport));
-    if (is_of_mpi) {
-      stay_loaded();  // for what is called at the end
-      std::atexit(end_process);
-    }
-    if (has_others) terminate_before = std::set_terminate(terminate_process);
-    return *of_process;
-  }
-  void tell_that_it_leaves() {
-    Notice notice;
-    notice.kind = Notice::Kind::left;
-    notice.rank = rank;
-    transport->tell_all(notice);
-  }
-  static void end_process() {
-    State& s = *of_process->state_;
-    if (s.is_in_child()) return;
-    if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
-    const bool has_failed = s.dead.load();
-    if (!has_failed) s.end_with("vt: this process is ending");
-    s.tell_that_it_leaves();
-    constexpr double least = 5;  // seconds, for those that do not know of the failure yet
-    s.transport->finish(has_failed, std::max(least, s.deadline.load()));
-  }
-  /// An exception that nothing catches: the launcher would end the others before they knew why.
-  [[noreturn]] static void terminate_process() {
-    std::string message = "it was ended by std::terminate";
-    if (std::current_exception()) try {
-        throw;
-      } catch (const std::exception& e) {
-        message = e.what();
-      } catch (...) {
-        message = "an exception of another type than std::exception";
-      }
-    of_process->fail_all(message);
-    State& s = *of_process->state_;
-    constexpr double patience = 2;  // seconds
-    if (!s.is_in_child() && !s.busy.exchange(true)) {
-      s.tell_that_it_leaves();
-      s.transport->finish(true, patience);
-    }
-    if (terminate_before) terminate_before();
-    std::abort();
-  }
-
-  bool is_member(int r) const {
-    for (int m = 0; m < group->size; ++m)
-      if (group->rank(m) == r) return true;
-    return false;
-  }
-  /// Can ranks that are in step be at this rank's collective, and have been at that one?
-  bool is_out_of_step(const Notice& with) const {
-    if (with.call == call) return with.base != base || (with.number == number && with.what != what);
-    return with.call < call ? with.number > base : number > with.base;
-  }
-  void look_for_difference() {
-    for (const worlds::Other& from : others) {
-      if (!from.has_waited || from.waits.group != group_hash || !is_out_of_step(from.waits) ||
-          !is_member(from.waits.rank))
-        continue;
-      std::string own =
-          formatted("rank {} is at {}{}", rank, site->text(), in_passing(site->where));
-      std::string others_text = formatted("rank {} is at {}", from.waits.rank, from.waits.text);
-      if (from.waits.rank < rank) std::swap(own, others_text);
-      std::string reasons;
-      for (int r = 0; r < size; ++r) {
-        const std::string& threw = r == rank ? own_threw : other(r).threw;
-        if ((r == rank || r == from.waits.rank) && !threw.empty())
-          reasons += formatted("; rank {} had thrown: {}", r, threw);
-      }
-      give_up_all("ranks differ: " + own + ", " + others_text + reasons);
-    }
-  }
-  /// A member whose call was ended by an error before it came to this collective never does: its
-  /// next one belongs to another call.
-  void look_for_errors() {
-    for (int r = 0; r < size; ++r) {
-      const worlds::Other& from = other(r);
-      if (r == rank || !from.knows_all || from.threw_call < call ||
-          from.reached_in(group_hash) >= number || !is_member(r))
-        continue;
-      give_up_all(formatted("rank {} failed: {}", r, from.threw));
-    }
-  }
-  /// What is known of why a rank does not come.
-  std::string threw_text(int r) {
-    return others.empty() || other(r).threw.empty()
-               ? ""
-               : formatted("; it had thrown: {}", other(r).threw);
-  }
-  void look_for_end(int r, double time) {
-    worlds::Other* const known = others.empty() ? nullptr : &other(r);
-    if (known && known->has_left) {
-      if (time - std::max(known->left_at, since) > worlds::left_patience)
-        give_up_all(formatted("rank {} has ended{}", r, threw_text(r)));
-      return;
-    }
-    if (!transport->is_gone(r)) return;
-    double& gone_at = other(r).gone_at;
-    if (gone_at == 0) gone_at = time;
-    if (time - gone_at > worlds::gone_patience)
-      give_up_all(formatted("rank {} is gone: its process was killed or crashed", r));
-  }
-  void tell_that_it_waits(double waited) {
-    Notice notice;
-    notice.kind = Notice::Kind::waits;
-    notice.rank = rank;
-    notice.group = group_hash;
-    notice.what = what;
-    notice.number = number;
-    notice.call = call;
-    notice.base = base;
-    notice.seconds = waited;
-    notice.text = site->text() + in_passing(site->where);
-    transport->tell_all(notice);
-  }
-  /// Who did not come: what members do not wait at the same place; else whom this rank waits for.
-  std::string missing(std::span<const Transfer> waiting, double most) {
-    std::string ranks, places;
-    int count = 0;
-    const auto add = [&](int r) {
-      if (r == rank) return;
-      constexpr int named = 8;
-      if (++count > named) return;
-      ranks += formatted("{}{}", count == 1 ? "" : ", ", r);
-      places += threw_text(r);
-      if (others.empty() || !other(r).has_waited) return;
-      const Notice& last = other(r).waits;
-      if (last.group == group_hash && last.what == what) return;
-      places += formatted("; rank {} was waiting at {}", r, last.text);
-    };
-    const bool needs_all = kind != worlds::Kind::permute && kind != worlds::Kind::all_to_all;
-    for (int m = 0; m < group->size && needs_all; ++m) {
-      const int r = group->rank(m);
-      const bool same = !others.empty() && other(r).has_waited &&
-                        other(r).waits.group == group_hash && other(r).waits.what == what;
-      if (!same) add(r);
-    }
-    if (count == 0)
-      for (const Transfer& t : waiting)
-        if (t.active) add(t.peer);
-    if (count > 8) ranks += formatted(" and {} more", count - 8);
-    return formatted("{} {} did not come within {} s", count == 1 ? "rank" : "ranks", ranks, most) +
-           places;
+    return {kind, worlds::Part::whole, group, bytes, 0, 1, {}, nullptr, s.place.number};
   }
 };
 
 World::World(std::unique_ptr<Transport> transport)
     : state_(std::make_unique<State>(std::move(transport))) {}
 
-World::~World() { state_->tell_that_it_leaves(); }
+World::~World() { state_->peers.tell_left(); }
 
 int World::rank() const { return state_->rank; }
 int World::size() const { return state_->size; }
@@ -681,10 +447,8 @@ void World::begin_permute(const RankGroup& group, std::span<const std::int64_t> 
         exchanges::begin_permute(channel, group, sources, given, got, bytes, b->transfers);
     b->got = got;
     b->group = group;
-    b->group_hash = s.group_hash;
-    b->what = s.what;
-    b->number = s.number;
-    b->base = s.base;
+    b->place = s.place;
+    b->place.group = &b->group;
     b->tag = channel.tag;
     (waits ? s.begun : s.spare).push_back(std::move(b));
   });
@@ -719,14 +483,14 @@ void World::finish_all() noexcept {
   }
 }
 
-void World::compare(
+bool World::compare(
     const std::string& text, FunctionRef<std::string()> shown,
     FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
     const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
-  if (all.size == 1) return;
+  if (all.size == 1) return false;
   const std::uint64_t hash = worlds::hash_of_text(text);
-  if (state_->compared.contains(hash)) return;
+  if (state_->compared.contains(hash)) return false;
   State::Call call(*state_, worlds::Kind::compare, all, 0, site);
   std::string first, another;
   std::size_t other = 0;
@@ -759,7 +523,10 @@ void World::compare(
   });
   if (other != 0)
     fail(ErrorKind::transform, differs(first, static_cast<int>(other), another), site.where);
+  return true;
 }
+
+void World::forget(const std::string& text) { state_->compared.erase(worlds::hash_of_text(text)); }
 
 bool World::is_mixed(FunctionRef<std::string()> code, const CollectiveSite& site) {
   const RankGroup all = {0, 1, size(), rank()};
@@ -807,19 +574,9 @@ void World::tell_error(const std::string& message) noexcept {
   try {
     // A call that ends before its first collective counts, here as on those that came to it.
     if (s.call_token != worlds::call_token) s.begin_call();
-    s.own_threw = message;
-    Notice notice;
-    notice.kind = Notice::Kind::threw;
-    notice.rank = s.rank;
-    notice.text = message;
-    notice.call = s.call;
-    for (const worlds::Group& g : s.groups) {
-      notice.group = g.hash;
-      notice.number = g.number;
-      s.transport->tell_all(notice);
-    }
-    notice.group = 0;
-    s.transport->tell_all(notice);
+    Vec<GroupReached> reached;
+    for (const worlds::Group& g : s.groups) reached.push_back({g.hash, g.number});
+    s.peers.tell_threw(message, s.call, reached);
   } catch (...) {  // no room for a text: they find out at the deadline
   }
   s.leave();
@@ -857,18 +614,14 @@ void World::fail_all(const std::string& message) noexcept {
   s.leave();
 }
 
-OwnWorld::OwnWorld(World& world) : before_(std::exchange(worlds::of_thread, &world)) {}
-OwnWorld::~OwnWorld() { worlds::of_thread = before_; }
-
-World& World::current() {
-  if (worlds::of_thread) return *worlds::of_thread;
-  static World& process = State::make_process_world();
-  return process;
-}
-
-bool World::has_several() {
-  const World* const world = worlds::of_thread ? worlds::of_thread : State::of_process;
-  return world && world->size() > 1;
+void World::end(double patience) noexcept {
+  State& s = *state_;
+  if (s.is_in_child()) return;
+  if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
+  const bool has_failed = s.dead.load();
+  if (!has_failed) s.end_with("vt: this process is ending");
+  s.peers.tell_left();
+  s.transport->finish(has_failed, patience);
 }
 
 }  // namespace vt::detail

@@ -91,13 +91,15 @@ class World {
   void finish(const void* got, const CollectiveSite&);
   /// Waits for all that were begun, or drops them: after an error of this rank.
   void finish_all() noexcept;
-  /// Compares a text between all ranks, by its hash; once for each text. Throws: Error (transform)
-  /// on all ranks, made by `differs` of what is `shown` by the first rank and by the first one
-  /// whose text is another.
-  void compare(
+  /// Compares a text between all ranks, by its hash; once for each text. False: it had been
+  /// compared. Throws: Error (transform) on all ranks, made by `differs` of what is `shown` by the
+  /// first rank and by the first one whose text is another.
+  bool compare(
       const std::string& text, FunctionRef<std::string()> shown,
       FunctionRef<std::string(const std::string& first, int rank, const std::string& own)> differs,
       const CollectiveSite&);
+  /// The next compare of this text counts as the first.
+  void forget(const std::string& text);
   /// May ranks round differently, as on CPUs of two kinds? Compared at the first call, which all
   /// ranks make at the same place, by what each says of its `code`; known from then on.
   bool is_mixed(FunctionRef<std::string()> code, const CollectiveSite&);
@@ -115,6 +117,9 @@ class World {
   void tell_error(const std::string& message) noexcept;
   /// Tells the others that this rank cannot go on, so that none waits for it.
   void fail_all(const std::string& message) noexcept;
+  /// The process ends: tells the others, and waits for them where the library wants that, for so
+  /// many seconds at most if a rank has failed. Nothing where a thread is at a collective.
+  void end(double patience) noexcept;
   /// How long a rank may wait for another one. Starts as VT_DEADLINE, in seconds, or 300.
   void set_deadline(double seconds);
   double deadline() const;

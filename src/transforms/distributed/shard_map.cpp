@@ -14,6 +14,7 @@
 #include "../../trace/record/scope.hpp"
 #include "../../trace/record/state.hpp"
 #include "../../trace/record/thread_state.hpp"
+#include "replicas.hpp"
 #include "run_recorded.hpp"
 #include "shared_values.hpp"
 #include "together.hpp"
@@ -189,7 +190,31 @@ std::string difference(const ShardMapCall& call, const std::string& first, int r
       x, rank, y);
 }
 
-void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs>& inputs,
+/// Throws for a value that should be the same on all processes, and is not.
+[[noreturn]] void refuse(const ShardMapCall& call, const GraphBody& graph, std::size_t input,
+                         const UnequalReplica& found) {
+  const std::string unequal =
+      formatted(", {}, has other values on rank {} than on rank {}",
+                graph.aval(graph.inputs[input]).str(), found.other, found.rank);
+  if (input < call.arguments.size())
+    refuse(call, ErrorKind::value,
+           call.argument_name(input) + unequal +
+               formatted(", and in_specs says {}; cut it, as by vt::sharded, or give all the same",
+                         call.in_specs[input].str()));
+  const auto uses_it = [&](const Equation& e) {
+    return std::ranges::find(e.inputs, graph.inputs[input]) != e.inputs.end();
+  };
+  const auto use = std::ranges::find_if(graph.equations, uses_it);
+  fail(ErrorKind::value,
+       "vt::shard_map: a value that f captures" + unequal +
+           "; make it an argument that in_specs cuts, as by vt::sharded, or give all the same",
+       use == graph.equations.end() ? call.where : use->where);
+}
+
+/// Throws unless all processes have recorded the same, and have the same of what is replicated, as
+/// far as that has a value. Once for each function. `values`: of all inputs.
+void compare(const ShardMapCall& call, const GraphBody& graph, std::span<const AxisRef> mesh,
+             std::span<const Tensor> values, const Vec<Differs>& inputs,
              const Vec<Differs>& outputs) {
   World& world = World::current();
   if (world.size() == 1) return;
@@ -197,13 +222,21 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
   for (Differs d : inputs) specs += " " + std::to_string(d);
   specs += " ->";
   for (Differs d : outputs) specs += " " + std::to_string(d);
+  specs += "\nhas values:";
+  for (const Tensor& value : values) specs += has_value(value) ? " yes" : " no";
   const auto name = [] { return std::string("vt::shard_map"); };
-  world.compare(
-      to_text(graph) + specs, [&] { return to_text(graph, true) + specs; },
+  const std::string text = to_text(graph) + specs;
+  const bool is_new = world.compare(
+      text, [&] { return to_text(graph, true) + specs; },
       [&](const std::string& first, int rank, const std::string& own) {
         return difference(call, first, rank, own);
       },
       {name, call.where});
+  if (!is_new) return;
+  const UnequalReplica found = unequal_replica(values, inputs, mesh, call.where);
+  if (found.index < 0) return;
+  world.forget(text);
+  refuse(call, graph, static_cast<std::size_t>(found.index), found);
 }
 
 std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
@@ -248,7 +281,10 @@ std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
                                 recorded.graph.aval(recorded.graph.outputs[k]), "out_specs",
                                 call.result_name(k)));
   wanted.resize(recorded.graph.outputs.size(), 0);
-  compare(call, recorded.graph, differs, wanted);
+  std::vector<Tensor> values(call.arguments.begin(), call.arguments.end());
+  values.resize(values.size() + streams.size());  // which differ
+  values.insert(values.end(), recorded.captured.begin(), recorded.captured.end());
+  compare(call, recorded.graph, mesh, values, differs, wanted);
   SharedGraph shared = with_shared_values(recorded.graph, mesh, differs, wanted);
   for (std::size_t k = 0; k < shared.outputs.size(); ++k) {
     const Differs apart = shared.outputs[k] & ~wanted[k];

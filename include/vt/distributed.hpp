@@ -165,6 +165,8 @@ namespace detail {
 
 struct ShardMapCall {
   const distributed::Mesh& mesh;
+  const char* function = "vt::shard_map";
+  bool specs_are_given = true;  ///< by the user
   int reproducible = 0;
   std::span<const Tensor> arguments;
   const Vec<Sharding>& in_specs;  ///< one per argument leaf
@@ -314,6 +316,19 @@ Vec<Sharding> specs_of(const T& tree, const ShardSpec& spec, const char* option,
   return specs;
 }
 
+/// Gives the tree these values, one for each of its stored_parts.
+template <class T>
+void put_parts(T& tree, const std::vector<Tensor>& values, CallSite where) {
+  std::size_t i = 0;
+  for_each_stored(tree, "", [&]<class P>(P& part, const std::string&) {
+    const Tensor& value = values[i++];
+    if constexpr (std::is_same_v<P, Tensor>) part = value;
+    else if constexpr (is_bits<P>) part = value.to_vector<bool>(where);
+    else if constexpr (!std::is_const_v<P>) part = static_cast<P>(value.item<NumberOf<P>>(where));
+  });
+}
+std::vector<Tensor> broadcast_parts(std::span<const StoredPart>, int from, CallSite);
+
 /// specs: of the Tensors, in their order; what it throws all processes throw.
 void save_checkpoint(const std::string& folder, std::span<const StoredPart>,
                      FunctionRef<Vec<Sharding>()> specs, const distributed::SaveOptions&, CallSite);
@@ -325,6 +340,24 @@ std::vector<Tensor> load_checkpoint(const std::string& folder, std::span<const S
 }  // namespace detail
 
 namespace distributed {
+
+/// The tree of process `from`, on all of them: what one process has read, drawn or been told. Of
+/// the others' trees only the structure counts. Tensors of all dtypes, numbers, bools, enums and
+/// lists of bools are copied; texts are the process's own. An empty Tensor takes any array. All
+/// processes must make the call; it runs at the call, outside of vt::jit and of transforms.
+/// Throws: Error (tree) if the trees differ; Error (shape) that names the Tensor and both ranks
+/// unless it has the dtype and shape that it has on `from`; Error (value) if it is empty there. If
+/// one process throws, all do.
+template <class T>
+[[nodiscard]] T broadcast(const T& tree, Param<int> from = 0, CallSite where = CallSite::here()) {
+  using Check = vt::detail::TreesCheck<T>;
+  VT_ASSERT_CALL("vt::distributed::broadcast", Check);
+  T result = vt::detail::copied(tree);
+  if constexpr (Check::holds)
+    vt::detail::put_parts(
+        result, vt::detail::broadcast_parts(vt::detail::stored_parts(tree), from, where), where);
+  return result;
+}
 
 /// Writes a checkpoint: the tree of which each process has its part. Each writes what it holds into
 /// a file of its own in `folder`; what several hold is written by one of them. A manifest,
@@ -371,14 +404,7 @@ template <class T>
           return vt::detail::specs_of(like, options.specs, "vt::distributed::load: specs", where);
         },
         options, where);
-    std::size_t i = 0;
-    vt::detail::for_each_stored(tree, "", [&]<class P>(P& part, const std::string&) {
-      const Tensor& value = values[i++];
-      if constexpr (std::is_same_v<P, Tensor>) part = value;
-      else if constexpr (vt::detail::is_bits<P>) part = value.to_vector<bool>(where);
-      else if constexpr (!std::is_const_v<P>)
-        part = static_cast<P>(value.item<vt::detail::NumberOf<P>>(where));
-    });
+    vt::detail::put_parts(tree, values, where);
   }
   return tree;
 }

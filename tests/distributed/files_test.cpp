@@ -1,5 +1,5 @@
-// part and gather, and .npy files that ranks read and write in parts: every way to cut a value,
-// against slices of the whole; derivatives; messages of wrong uses, on all ranks.
+// part, gather and broadcast, and .npy files that ranks read and write in parts: every way to cut a
+// value, against slices of the whole; derivatives; messages of wrong uses, on all ranks.
 #include <cstring>
 #include <fstream>
 
@@ -14,6 +14,7 @@ using vt::replicated;
 using vt::sharded;
 using vt::Sharding;
 using vt::Tensor;
+using vt::distributed::broadcast;
 using vt::distributed::gather;
 using vt::distributed::mesh;
 using vt::distributed::Mesh;
@@ -128,6 +129,9 @@ TEST(Parts, WrongUses) {
                  {"cuts the Tensor twice along \"a\""});
     expect_error([&] { (void)part(vt::tensor(1.0), m, sharded("a")); }, ErrorKind::shape,
                  {"a scalar cannot be cut"});
+    expect_error([&] { (void)part(vt::zeros({4}) + rank(), m, sharded("a")); }, ErrorKind::value,
+                 {"vt::distributed::part: the Tensor, f32[4], has other values on rank 1 than on "
+                  "rank 0; give all the same, as by vt::distributed::broadcast; at "});
     expect_error([&] { (void)part(Tensor(), m, sharded("a")); }, ErrorKind::value,
                  {"the Tensor is empty"});
     expect_error([&] { (void)gather(vt::zeros({2}), Mesh(), sharded("a")); }, ErrorKind::value,
@@ -137,6 +141,85 @@ TEST(Parts, WrongUses) {
                       {.mesh = m, .in_specs = replicated, .out_specs = sharded("a")});
     expect_error([&] { (void)inside(vt::zeros({4})); }, ErrorKind::transform,
                  {"called inside of the function of vt::shard_map"});
+  });
+}
+
+// --- broadcast -----------------------------------------------------------------------------------
+
+enum class Phase { warm, hot };
+struct Layer {
+  Tensor weights, bias;
+};
+struct Tree {
+  std::vector<Layer> layers;
+  std::map<std::string, Tensor> by_name;
+  int epoch;
+  double rate;
+  Phase phase;
+  std::vector<bool> frozen;
+  std::string name;
+};
+Tree tree_of(int n) {
+  return {
+      {{vt::arange(6.0).reshape({2, 3}) + n, vt::tensor(1.5 * n)}, {vt::zeros({0, 2}), n * 2.0}},
+      {{"a", vt::complex(vt::tensor({1.0 + n}), vt::tensor({2.0}))}},
+      n,
+      0.5 * n,
+      n == 0 ? Phase::warm : Phase::hot,
+      {n == 1, true},
+      "of " + std::to_string(n)};
+}
+
+TEST(Broadcast, TreesOfEachProcess) {
+  for (const int ranks : {1, 2, 3, 4})
+    on_any_ranks(ranks, [&] {
+      for (int from = 0; from < ranks; ++from) {
+        const Tree wanted = tree_of(from), got = broadcast(tree_of(rank()), from);
+        for (std::size_t i = 0; i < 2; ++i) {
+          EXPECT_TRUE(same_bits(got.layers[i].weights, wanted.layers[i].weights));
+          EXPECT_TRUE(same_bits(got.layers[i].bias, wanted.layers[i].bias));
+        }
+        EXPECT_TRUE(same_bits(got.by_name.at("a"), wanted.by_name.at("a")));
+        EXPECT_EQ(got.epoch, from);
+        EXPECT_EQ(got.rate, 0.5 * from);
+        EXPECT_EQ(got.phase, wanted.phase);
+        EXPECT_EQ(got.frozen, wanted.frozen);
+        EXPECT_EQ(got.name, "of " + std::to_string(rank()));
+      }
+    });
+}
+
+TEST(Broadcast, EveryDtypeAndEmptyTensors) {
+  on_any_ranks(3, [] {
+    for (int d = 0; d < vt::dtype_count; ++d) {
+      const Tensor x = (vt::arange(70000) - 7).astype(static_cast<vt::DType>(d));
+      EXPECT_TRUE(same_bits(broadcast(rank() == 2 ? x : Tensor(), 2), x));
+      EXPECT_TRUE(same_bits(broadcast(rank() == 2 ? x : vt::ones_like(x), 2), x));
+    }
+    const std::vector<double> odd = {-0.0, std::nan("7"), 1e-310};
+    const auto got = broadcast(rank() == 0 ? vt::tensor(odd) : Tensor()).to_vector<double>();
+    EXPECT_EQ(std::memcmp(got.data(), odd.data(), sizeof(double) * 3), 0);
+    // A weak one stays weak, and each process goes on in the same dtype.
+    EXPECT_EQ((broadcast(Tensor(2.0)) * vt::ones({2})).dtype(), vt::f32);
+  });
+}
+
+TEST(Broadcast, WrongUses) {
+  on_any_ranks(3, [] {
+    const Tensor x = vt::zeros({3 + (rank() == 1)});
+    const std::string named = rank() == 1 ? "" : "rank 1 failed: ";
+    expect_error([&] { (void)broadcast(std::vector{x}); }, ErrorKind::shape,
+                 {named + "vt::distributed::broadcast: [0] is f32[3] on rank 0, and f32[4] on rank "
+                          "1; at files_test.cpp:"});
+    expect_error([&] { (void)broadcast(std::vector<Tensor>(rank() == 2 ? 2u : 1u, x)); },
+                 ErrorKind::tree, {"vt::distributed::broadcast: the trees differ between proces"});
+    expect_error([&] { (void)broadcast(rank() == 1 ? Tensor() : x, 1); }, ErrorKind::value,
+                 {"vt::distributed::broadcast: the Tensor is empty on rank 1"});
+    expect_error([&] { (void)broadcast(x, 3); }, ErrorKind::value,
+                 {"vt::distributed::broadcast: from is 3, and there are 3 processes"});
+    expect_error([&] { (void)vt::jit([](Tensor v) { return broadcast(v); })(vt::ones({2})); },
+                 ErrorKind::tracer, {"vt::distributed::broadcast: the value of a tracer f32[2]"});
+    EXPECT_EQ(broadcast(vt::tensor(5 + rank()), 2).item<int>(), 7);
   });
 }
 

@@ -91,7 +91,8 @@ TEST(ShardMapErrors, ReplicatedValues) {
   const auto total = [](Tensor v, Tensor w) { return vt::psum(vt::sum(v * w), "data"); };
   on_two(ErrorKind::value,
          "vt::shard_map: argument 1, f32[6], has other values on rank 1 than on rank 0, and "
-         "in_specs says replicated; cut it, as by vt::sharded, or give all the same",
+         "in_specs says replicated; cut it, as by vt::sharded, or give all the same, as by "
+         "vt::distributed::broadcast",
          [&](const Mesh& m) {
            static_cast<void>(
                vt::shard_map(total, {.mesh = m, .in_specs = replicated})(x, x + 1.0 * rank()));
@@ -105,7 +106,7 @@ TEST(ShardMapErrors, ReplicatedValues) {
     on_two(ErrorKind::value,
            "vt::shard_map: a value that f captures, f32[6], has other values on rank 1 than on "
            "rank 0; make it an argument that in_specs cuts, as by vt::sharded, or give all the "
-           "same; at shard_map_errors_test.cpp:" +
+           "same, as by vt::distributed::broadcast; at shard_map_errors_test.cpp:" +
                std::to_string(line),
            [&](const Mesh& m) {
              const auto f = of_captured(m, x + 1.0 * rank());

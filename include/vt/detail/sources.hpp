@@ -408,6 +408,7 @@
 #include "../../../src/transforms/control.cpp"
 #include "../../../src/transforms/dataset/dataset.cpp"
 #include "../../../src/transforms/dataset/streams.cpp"
+#include "../../../src/transforms/distributed/broadcast.cpp"
 #include "../../../src/transforms/distributed/manifest.cpp"
 #include "../../../src/transforms/distributed/outside.cpp"
 #include "../../../src/transforms/distributed/parts.cpp"

@@ -152,6 +152,7 @@ double exchange_seconds(const ModelledExchange& e, const ScalingLinks& links) {
       return (e.processes - 1) * scaling_models::Messages(e, links).to_any(e.bytes / e.processes);
     case ExchangeKind::permute: return scaling_models::permute(e, links);
     case ExchangeKind::barrier: return scaling_models::barrier(e, links);
+    case ExchangeKind::broadcast:
     case ExchangeKind::compare:
     case ExchangeKind::probe: break;  // not in every step
   }

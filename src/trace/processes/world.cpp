@@ -400,6 +400,15 @@ void World::all_gather(const RankGroup& group, const void* given, void* got, std
   });
 }
 
+void World::broadcast(const RankGroup& group, int root, void* data, std::size_t bytes,
+                      const CollectiveSite& site) {
+  const auto size = static_cast<std::uint64_t>(root) ^ static_cast<std::uint64_t>(bytes) << 20;
+  State::Call call(*state_, worlds::Kind::broadcast, group, size, site);
+  call.run([&](Channel& channel) {
+    if (group.size > 1) exchanges::broadcast(channel, group, root, data, bytes);
+  });
+}
+
 void World::all_to_all(const RankGroup& group, const void* given, void* got, std::size_t bytes,
                        const CollectiveSite& site) {
   State::Call call(*state_, worlds::Kind::all_to_all, group, bytes, site);

@@ -30,6 +30,7 @@ enum class ExchangeKind : std::uint8_t {
   all_gather,
   all_to_all,
   permute,
+  broadcast,
   compare,
   barrier,
   probe
@@ -78,6 +79,8 @@ class World {
   /// got: the `bytes` of each member, in their order.
   void all_gather(const RankGroup&, const void* given, void* got, std::size_t bytes,
                   const CollectiveSite&);
+  /// `data` of member `root`, on all of them.
+  void broadcast(const RankGroup&, int root, void* data, std::size_t bytes, const CollectiveSite&);
   /// Part j of `given` goes to member j; part j of `got` comes from there. bytes: of one part.
   void all_to_all(const RankGroup&, const void* given, void* got, std::size_t bytes,
                   const CollectiveSite&);

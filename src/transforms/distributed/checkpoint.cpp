@@ -417,7 +417,7 @@ std::optional<std::string> shared_manifest(const std::string& folder, const File
   all.attempt_first([&] {
     if (const auto found = manifest_text(folder, use)) text = "+" + *found;
   });
-  text = all.first_text(text);
+  text = all.text_of(0, text);
   return text.empty() ? std::nullopt : std::optional(text.substr(1));
 }
 
@@ -439,7 +439,7 @@ void save_checkpoint(const std::string& folder, std::span<const StoredPart> part
     prepare_folder(folder, use);
     id = new_file_id();
   });
-  saving.set_id(all.first_text(id));
+  saving.set_id(all.text_of(0, id));
   // A verdict is the same on all processes, so that none removes what another one's manifest names.
   // Without one, as where a process was killed, the files stay for the next save.
   auto failure = all.verdict([&] { saving.write(); });

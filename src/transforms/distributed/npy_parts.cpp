@@ -162,7 +162,7 @@ void save_npy(const std::string& path, const Tensor& own, const Mesh& given,
     if (wrong) ::unlink(beside.c_str());
     refuse_if(wrong);
   });
-  beside = all.first_text(beside);
+  beside = all.text_of(0, beside);
   try {
     all.attempt([&] {
       if (layout->is_first(rank))

@@ -17,11 +17,14 @@ namespace vt {
 namespace detail::mesh_parts {
 
 /// f of x under shard_map.
-Tensor mapped(const FlatFunction& f, const Tensor& x, const distributed::Mesh& mesh,
-              const Sharding& in, const Sharding& out, CallSite where) {
+Tensor mapped(const char* function, const FlatFunction& f, const Tensor& x,
+              const distributed::Mesh& mesh, const Sharding& in, const Sharding& out,
+              CallSite where) {
   const auto name = [](std::size_t) { return std::string("the Tensor"); };
   const Vec<Sharding> in_specs{in};
   return shard_map_flat(f, {.mesh = mesh,
+                            .function = function,
+                            .specs_are_given = false,
                             .arguments = {&x, 1},
                             .in_specs = in_specs,
                             .out_specs = [&](std::size_t) { return Vec<Sharding>{out}; },
@@ -60,7 +63,7 @@ Tensor part(const Tensor& whole, const Mesh& mesh, const Sharding& sharding, Cal
     }
     return std::vector{x};
   };
-  return mapped(cut, whole, mesh, replicated, sharding, where);
+  return mapped(use.function, cut, whole, mesh, replicated, sharding, where);
 }
 
 Tensor gather(const Tensor& own, const Mesh& mesh, const Sharding& sharding, CallSite where) {
@@ -74,7 +77,7 @@ Tensor gather(const Tensor& own, const Mesh& mesh, const Sharding& sharding, Cal
       x = all_gather(x, c->axis, {.axis = c->dim, .tiled = true}, where);
     return std::vector{x};
   };
-  return mapped(join, own, mesh, sharding, replicated, where);
+  return mapped(use.function, join, own, mesh, sharding, replicated, where);
 }
 
 }  // namespace distributed

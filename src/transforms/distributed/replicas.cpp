@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "../../trace/ir/params.hpp"
-#include "../../trace/processes/world.hpp"
 #include "../../trace/record/devices.hpp"
 
 namespace vt::detail {
@@ -83,16 +82,15 @@ inline bool is_alike(const Sketch& a, const Sketch& b, double tolerance) {
 }  // namespace replicas
 
 UnequalReplica unequal_replica(std::span<const Tensor> values, const Vec<Differs>& differs,
-                               std::span<const AxisRef> mesh, CallSite where) {
+                               std::span<const AxisRef> mesh, const CollectiveSite& site) {
   World& world = World::current();
   const auto processes = static_cast<std::size_t>(world.size()), n = values.size();
   Vec<replicas::Sketch> own(n), all(n * processes);
   const Differs everywhere = (Differs{1} << mesh.size()) - 1;
   for (std::size_t i = 0; i < n; ++i)
-    if (differs[i] != everywhere) own[i] = replicas::sketch_of(values[i], where);
-  const auto name = [] { return std::string("vt::shard_map"); };
+    if (differs[i] != everywhere) own[i] = replicas::sketch_of(values[i], site.where);
   world.all_gather({0, 1, world.size(), world.rank()}, own.begin(), all.begin(),
-                   n * sizeof(replicas::Sketch), {name, where});
+                   n * sizeof(replicas::Sketch), site);
   for (std::size_t i = 0; i < n; ++i) {
     if (differs[i] == everywhere) continue;
     const double tolerance = replicas::tolerance_of(aval_of(values[i]).dtype);

@@ -9,6 +9,7 @@
 #include <vt/error.hpp>
 
 #include "../../trace/ir/graph.hpp"
+#include "../../trace/processes/world.hpp"
 #include "../../trace/record/node.hpp"
 #include "shared_values.hpp"
 
@@ -27,6 +28,6 @@ struct UnequalReplica {
 /// which axes of the mesh it may. Floats may differ by rounding. Only what has a value is
 /// compared. The answer, of `index` −1 if none differs, is the same on all processes.
 UnequalReplica unequal_replica(std::span<const Tensor> values, const Vec<Differs>& differs,
-                               std::span<const AxisRef> mesh, CallSite where);
+                               std::span<const AxisRef> mesh, const CollectiveSite&);
 
 }  // namespace vt::detail

@@ -24,7 +24,7 @@ namespace vt::detail {
 namespace shard_map_entry {
 
 [[noreturn]] void refuse(const ShardMapCall& call, ErrorKind kind, const std::string& what) {
-  fail(kind, "vt::shard_map: " + what, call.where);
+  fail(kind, call.function + (": " + what), call.where);
 }
 
 /// How many shards of f each process runs.
@@ -183,11 +183,11 @@ std::string difference(const ShardMapCall& call, const std::string& first, int r
   };
   const auto [x, y] = first_difference(first, own, without_place);
   if (const std::string inputs = differing_inputs(call, x, rank, y); !inputs.empty())
-    return "vt::shard_map: " + inputs;
+    return call.function + (": " + inputs);
   return formatted(
-      "vt::shard_map: processes record different functions. The first line that differs is\n"
+      "{}: processes record different functions. The first line that differs is\n"
       "  on rank 0: {}\n  on rank {}: {}",
-      x, rank, y);
+      call.function, x, rank, y);
 }
 
 /// Throws for a value that should be the same on all processes, and is not.
@@ -196,18 +196,22 @@ std::string difference(const ShardMapCall& call, const std::string& first, int r
   const std::string unequal =
       formatted(", {}, has other values on rank {} than on rank {}",
                 graph.aval(graph.inputs[input]).str(), found.other, found.rank);
-  if (input < call.arguments.size())
-    refuse(call, ErrorKind::value,
-           call.argument_name(input) + unequal +
-               formatted(", and in_specs says {}; cut it, as by vt::sharded, or give all the same",
-                         call.in_specs[input].str()));
+  const std::string advice = "give all the same, as by vt::distributed::broadcast";
+  if (input < call.arguments.size()) {
+    // vt::distributed::part has no in_specs.
+    const std::string said =
+        call.specs_are_given ? formatted(", and in_specs says {}; cut it, as by vt::sharded, or ",
+                                         call.in_specs[input].str())
+                             : "; ";
+    refuse(call, ErrorKind::value, call.argument_name(input) + unequal + said + advice);
+  }
   const auto uses_it = [&](const Equation& e) {
     return std::ranges::find(e.inputs, graph.inputs[input]) != e.inputs.end();
   };
   const auto use = std::ranges::find_if(graph.equations, uses_it);
   fail(ErrorKind::value,
        "vt::shard_map: a value that f captures" + unequal +
-           "; make it an argument that in_specs cuts, as by vt::sharded, or give all the same",
+           "; make it an argument that in_specs cuts, as by vt::sharded, or " + advice,
        use == graph.equations.end() ? call.where : use->where);
 }
 
@@ -224,7 +228,7 @@ void compare(const ShardMapCall& call, const GraphBody& graph, std::span<const A
   for (Differs d : outputs) specs += " " + std::to_string(d);
   specs += "\nhas values:";
   for (const Tensor& value : values) specs += has_value(value) ? " yes" : " no";
-  const auto name = [] { return std::string("vt::shard_map"); };
+  const auto name = [&] { return std::string(call.function); };
   const std::string text = to_text(graph) + specs;
   const bool is_new = world.compare(
       text, [&] { return to_text(graph, true) + specs; },
@@ -233,7 +237,7 @@ void compare(const ShardMapCall& call, const GraphBody& graph, std::span<const A
       },
       {name, call.where});
   if (!is_new) return;
-  const UnequalReplica found = unequal_replica(values, inputs, mesh, call.where);
+  const UnequalReplica found = unequal_replica(values, inputs, mesh, {name, call.where});
   if (found.index < 0) return;
   world.forget(text);
   refuse(call, graph, static_cast<std::size_t>(found.index), found);

@@ -64,17 +64,15 @@ std::vector<std::string> Together::texts(const std::string& own) const {
   return texts;
 }
 
-std::string Together::first_text(const std::string& own) const {
+std::string Together::text_of(int rank, const std::string& own) const {
   World& world = World::current();
   const auto name = [&] { return std::string(function_); };
   const RankGroup everyone = {0, 1, world.size(), world.rank()};
-  std::uint64_t size = world.rank() == 0 ? own.size() : 0;
-  world.all_reduce(everyone, RankReduction::max, DType::u64, &size, &size, 1, {name, where_});
-  // The greatest bytes are those of rank 0 among zeros.
-  std::string text = world.rank() == 0 ? own : std::string(size, '\0');
-  if (size > 0)
-    world.all_reduce(everyone, RankReduction::max, DType::u8, text.data(), text.data(),
-                     static_cast<std::int64_t>(size), {name, where_});
+  std::uint64_t size = own.size();
+  world.broadcast(everyone, rank, &size, sizeof size, {name, where_});
+  std::string text = own;
+  text.resize(size);
+  world.broadcast(everyone, rank, text.data(), size, {name, where_});
   return text;
 }
 

@@ -39,8 +39,8 @@ class Together {
   void attempt_first(FunctionRef<void()> work) const;
   /// The texts of all processes, by rank.
   std::vector<std::string> texts(const std::string& own) const;
-  /// That of rank 0.
-  std::string first_text(const std::string& own) const;
+  /// That of one rank.
+  std::string text_of(int rank, const std::string& own) const;
   /// Does it hold on one of them?
   bool any(bool own) const;
   /// All throw, of this kind, unless all give the same text. `what` is what differs, "the steps";

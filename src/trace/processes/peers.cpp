@@ -53,26 +53,11 @@ std::string Peers::threw_text(int r) const {
   return threw.empty() ? "" : "; it had thrown: " + threw;
 }
 
-void Peers::tell_failed(const std::string& message) {
+void Peers::tell(Notice::Kind kind, const std::string& text) {
   Notice notice;
-  notice.kind = Notice::Kind::failed;
+  notice.kind = kind;
   notice.rank = rank_;
-  notice.text = message;
-  transport_.tell_all(notice);
-}
-
-void Peers::tell_left() {
-  Notice notice;
-  notice.kind = Notice::Kind::left;
-  notice.rank = rank_;
-  transport_.tell_all(notice);
-}
-
-void Peers::tell_over(const std::string& reason) {
-  Notice notice;
-  notice.kind = Notice::Kind::over;
-  notice.rank = rank_;
-  notice.text = reason;
+  notice.text = text;
   transport_.tell_all(notice);
 }
 

@@ -35,9 +35,9 @@ class Peers {
  public:
   explicit Peers(Transport&);
 
-  void tell_failed(const std::string& message);
-  void tell_left();
-  void tell_over(const std::string& reason);
+  void tell_failed(const std::string& message) { tell(Notice::Kind::failed, message); }
+  void tell_left() { tell(Notice::Kind::left, {}); }
+  void tell_over(const std::string& reason) { tell(Notice::Kind::over, reason); }
   void tell_waits(const Place&, double seconds);
   /// An error ended a call of this rank, which had come so far in its groups.
   void tell_threw(const std::string& message, std::int64_t call, std::span<const GroupReached>);
@@ -76,6 +76,7 @@ class Peers {
     std::int64_t reached_in(std::uint64_t group_hash) const;
     bool waits_at(const Place&) const;
   };
+  void tell(Notice::Kind, const std::string& text);
   Other& other(int r);
   std::string threw_text(int r) const;
 

@@ -223,6 +223,29 @@ TEST(ShardMapErrors, OfOneProcessEndTheCallsOfTheOthers) {
       });
 }
 
+// Nobody waits for a process in a call without collectives: what it throws there is its own.
+TEST(ShardMapErrors, OfOneProcessWhereNoneMeet) {
+  vt_test::on_ranks(2, [] {
+    const Mesh m = mesh({{"data", 2}});
+    const auto alone = vt::shard_map(
+        [](Tensor v) {
+          vt::check(vt::all(v < 5.0), "too large");
+          return v * 2.0;
+        },
+        {.mesh = m, .in_specs = sharded("data"), .out_specs = sharded("data")});
+    const auto sum = vt::shard_map([](Tensor v) { return vt::psum(v[0], "data"); },
+                                   {.mesh = m, .in_specs = sharded("data")});
+    const Tensor x = vt::tensor({1.0 + rank()});
+    for (int k = 0; k < 3; ++k) {
+      EXPECT_EQ(alone(x)[0].item<double>(), 2.0 + 2.0 * rank());
+      EXPECT_EQ(sum(x).item<double>(), 3.0);
+      if (rank() == k % 2)
+        expect_error([&] { alone(x * 7.0).eval(); }, ErrorKind::check, {"too large"});
+      else alone(x).eval();
+    }
+  });
+}
+
 // A program may be kept; it is that of its mesh.
 TEST(ShardMapErrors, ProgramsOfAnotherWorld) {
   if (vt_test::is_process()) return;

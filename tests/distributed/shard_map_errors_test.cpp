@@ -163,6 +163,16 @@ TEST(ShardMapErrors, FunctionsThatDiffer) {
          });
 }
 
+// Along "data" the processes have other places then, and their parts lie elsewhere.
+TEST(ShardMapErrors, MeshesThatDiffer) {
+  on_two(ErrorKind::transform, "on rank 0: mesh {data: 2, k: 1}\n  on rank 1: mesh {k: 1, data: 2}",
+         [](const Mesh&) {
+           const Mesh m =
+               rank() == 0 ? mesh({{"data", 2}, {"k", 1}}) : mesh({{"k", 1}, {"data", 2}});
+           on_parts(m, [](Tensor v) { return vt::psum(v, "data"); });
+         });
+}
+
 TEST(ShardMapErrors, CollectivesThatDoNotFitTheMesh) {
   on_two(ErrorKind::value, "vt::ppermute: there is no process 9 among the 2 of \"data\"",
          [](const Mesh& m) {

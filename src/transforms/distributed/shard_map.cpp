@@ -193,7 +193,7 @@ void compare(const ShardMapCall& call, const GraphBody& graph, const Vec<Differs
              const Vec<Differs>& outputs) {
   World& world = World::current();
   if (world.size() == 1) return;
-  std::string specs = "\nspecs";
+  std::string specs = "\nmesh " + call.mesh.str() + "\nspecs";
   for (Differs d : inputs) specs += " " + std::to_string(d);
   specs += " ->";
   for (Differs d : outputs) specs += " " + std::to_string(d);

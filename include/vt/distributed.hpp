@@ -270,7 +270,7 @@ namespace distributed {
 /// writes its part; what several hold is written by one of them. The file is written beside the old
 /// one and then renamed, as by vt::save_npy. All processes must make the call, and share the
 /// folder. Throws: Error(io) as vt::save_npy; Error (shape) if the parts are not of one dtype and
-/// shape. If one process throws, all do, and the file is what it was.
+/// shape, or the meshes differ. If one process throws, all do, and the file is what it was.
 void save_npy(const std::string& path, const Tensor& own, const Mesh& mesh,
               const Sharding& sharding, CallSite where = CallSite::here());
 
@@ -366,9 +366,9 @@ template <class T>
 /// all dtypes, numbers, bools, enums and lists of bools are stored, as by save_npz; texts are not.
 /// All processes must make the call with trees built alike, and share the folder, which is made if
 /// it is not there. One program at a time saves into a folder.
-/// Throws: Error (value) if steps, or numbers in the tree, differ between processes, and for empty
-/// Tensors; Error (tree) if the trees do; Error(io) if the folder cannot be written. If one process
-/// throws, all do, and the last checkpoint stays.
+/// Throws: Error (value) if steps, meshes, or numbers in the tree differ between processes, and for
+/// empty Tensors; Error (tree) if the trees do; Error(io) if the folder cannot be written. If one
+/// process throws, all do, and the last checkpoint stays.
 template <class T>
 void save(const std::string& folder, const T& tree, SaveOptions options = {},
           CallSite where = CallSite::here()) {

@@ -203,6 +203,9 @@ TEST(Checkpoint, WrongUsesAreErrorsOnAllRanks) {
                  {"vt::distributed::save: the steps differ between processes: on rank 0 6, on rank "
                   "1 7; at "});
     expect_error([&] { save(path, good, {.step = -1}); }, ErrorKind::value, {"step -1"});
+    const Mesh turned = rank() == 0 ? mesh({{"i", 2}, {"k", 1}}) : mesh({{"k", 1}, {"i", 2}});
+    expect_error([&] { save(path, good, {.mesh = turned, .specs = specs}); }, ErrorKind::value,
+                 {"the meshes differ between processes: on rank 0 {i: 2, k: 1}, on rank 1 {k: 1"});
     expect_error([&] { save(path, std::vector<Tensor>(1 + rank(), vt::zeros({2}))); },
                  ErrorKind::tree,
                  {"the trees differ between processes: on rank 0 nothing, on rank 1 [1] f32[2]"});

@@ -364,6 +364,10 @@ TEST(NpyParts, WrongUsesAreErrorsOnAllRanks) {
                  {"32 bytes of data, 40 wanted for f32[5,2]"});
     expect_error(load(folder.file("text.npy"), sharded("i")), ErrorKind::io, {"not a .npy file"});
     // What is there stays when saving fails.
+    const Mesh turned = rank() == 0 ? mesh({{"i", 2}, {"k", 1}}) : mesh({{"k", 1}, {"i", 2}});
+    expect_error([&] { vt::distributed::save_npy(path, vt::zeros({2}), turned, sharded("i")); },
+                 ErrorKind::shape,
+                 {"what they have of the file differ between processes", "mesh {k: 1"});
     expect_error(save(path, vt::zeros({2}).astype(vt::bf16)), ErrorKind::io, {"NumPy has no bf16"});
     expect_error(save(path, Tensor()), ErrorKind::value, {"the Tensor is empty"});
     expect_error(save(path, vt::zeros({2 + rank()})), ErrorKind::shape,

@@ -232,6 +232,16 @@ TEST(ShardMapErrors, FunctionsThatDiffer) {
          });
 }
 
+// Along "data" the processes have other places then, and their parts lie elsewhere.
+TEST(ShardMapErrors, MeshesThatDiffer) {
+  on_two(ErrorKind::transform, "on rank 0: mesh {data: 2, k: 1}\n  on rank 1: mesh {k: 1, data: 2}",
+         [](const Mesh&) {
+           const Mesh m =
+               rank() == 0 ? mesh({{"data", 2}, {"k", 1}}) : mesh({{"k", 1}, {"data", 2}});
+           on_parts(m, [](Tensor v) { return vt::psum(v, "data"); });
+         });
+}
+
 TEST(ShardMapErrors, CollectivesThatDoNotFitTheMesh) {
   on_two(ErrorKind::value, "vt::ppermute: there is no process 9 among the 2 of \"data\"",
          [](const Mesh& m) {
@@ -290,6 +300,29 @@ TEST(ShardMapErrors, OfOneProcessEndTheCallsOfTheOthers) {
         EXPECT_NE(later.find("rank 1 failed: "), std::string::npos) << later;
         EXPECT_NE(later.find("negative mass"), std::string::npos) << later;
       });
+}
+
+// Nobody waits for a process in a call without collectives: what it throws there is its own.
+TEST(ShardMapErrors, OfOneProcessWhereNoneMeet) {
+  vt_test::on_ranks(2, [] {
+    const Mesh m = mesh({{"data", 2}});
+    const auto alone = vt::shard_map(
+        [](Tensor v) {
+          vt::check(vt::all(v < 5.0), "too large");
+          return v * 2.0;
+        },
+        {.mesh = m, .in_specs = sharded("data"), .out_specs = sharded("data")});
+    const auto sum = vt::shard_map([](Tensor v) { return vt::psum(v[0], "data"); },
+                                   {.mesh = m, .in_specs = sharded("data")});
+    const Tensor x = vt::tensor({1.0 + rank()});
+    for (int k = 0; k < 3; ++k) {
+      EXPECT_EQ(alone(x)[0].item<double>(), 2.0 + 2.0 * rank());
+      EXPECT_EQ(sum(x).item<double>(), 3.0);
+      if (rank() == k % 2)
+        expect_error([&] { alone(x * 7.0).eval(); }, ErrorKind::check, {"too large"});
+      else alone(x).eval();
+    }
+  });
 }
 
 // A program may be kept; it is that of its mesh.

@@ -58,12 +58,35 @@ TEST(ThreadExchanges, GoInPieces) {
     exchanges::permute(channel, group, sources, x.data(), got.data(), 4 * n);
     expect(got, "what is permuted",
            [&](int i, int) { return rank == 2 ? 0 : i + (rank == 0 ? 2 : 0); });
+    // Ranks 1 and 2 wait for each other, and rank 1 sends to rank 0 first.
+    const std::int64_t pair_and_one[] = {1, 2, 1};
+    exchanges::permute(channel, group, pair_and_one, x.data(), got.data(), 4 * n);
+    expect(got, "what one sends to two", [&](int i, int) { return i + (rank == 1 ? 2 : 1); });
     exchanges::broadcast(channel, group, 1, x.data(), 4 * n);
     expect(x, "what is sent to all", [](int i, int) { return i + 1; });
   };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
   for (std::thread& thread : threads) thread.join();
+}
+
+// Where empty arrays lie may differ between ranks: no message depends on it.
+TEST(ThreadExchanges, OfNothingInPlaceOnOneRank) {
+  using namespace vt::detail;
+  run_ranks(
+      2,
+      [] {
+        World& world = World::current();
+        const RankGroup both = {0, 1, 2, world.rank()};
+        const std::int64_t sources[] = {1, 0};
+        const char given = 0, other = 0;
+        const void* const got = world.rank() == 0 ? &given : &other;
+        const auto text = [] { return std::string("nothing"); };
+        const CollectiveSite site{text, vt::CallSite::here()};
+        world.begin_permute(both, sources, &given, const_cast<void*>(got), 0, site);
+        world.finish(got, site);
+      },
+      10, vt::CallSite::here());
 }
 
 // So many that what each combines of a large array is short: no rings.

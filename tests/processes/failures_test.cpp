@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "processes/failure_cases.hpp"
+#include "src/trace/processes/shards.hpp"
 
 namespace {
 
@@ -54,6 +55,30 @@ TEST(RunThreads, FailFromAnyThread) {
   vt::detail::run_ranks(3, run, 10, vt::CallSite::here());
   for (const std::string& line : failure_cases::wrong().lines) ADD_FAILURE() << line;
   failure_cases::wrong().lines.clear();
+}
+
+// Of two shards one comes to a collective, and the other one ends, before it or behind it.
+TEST(RunShards, ThatPartEndTheCall) {
+  using namespace vt::detail;
+  for (const int first : {0, 1}) {
+    std::string message;
+    try {
+      run_shards(
+          World::current(), 2,
+          [&](int shard) {
+            if (shard != first) failure_cases::sleep(0.2);
+            if (shard == 0) return;
+            const auto text = [] { return std::string("a sum"); };
+            double x = 1;
+            Shard::current()->all_reduce({0, 1, 2, shard}, RankReduction::sum, vt::f64, &x, &x, 1,
+                                         {text, vt::CallSite::here()});
+          },
+          vt::CallSite::here());
+    } catch (const std::exception& e) {
+      message = e.what();
+    }
+    EXPECT_EQ(message, "vt::shard_map: shards of one process came to different collectives");
+  }
 }
 
 TEST(RunThreads, ThrowWhatCameFirst) {

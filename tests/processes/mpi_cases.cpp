@@ -147,6 +147,7 @@ void run(const std::string& name) {
   else if (name == "a_rank_hangs") a_rank_hangs();
   else if (name == "a_rank_vanishes") a_rank_vanishes();
   else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
+  else if (name == "the_program_ends_mpi") psum(), end_own_mpi();
   else if (name == "name") say(world.transport_name());
   else if (!found(collective_cases::all) && !found(failure_cases::all)) note("no such case");
 }

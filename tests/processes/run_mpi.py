@@ -95,6 +95,7 @@ with ThreadPoolExecutor(3) as pool:
     # The program's own MPI, which vt neither begins nor ends.
     for case in ("reductions", "permutations"):
         later(check, 2, case, more=[library])
+    later(check, 2, "the_program_ends_mpi")
     later(expect_text, "no world: vt: not all processes came to their first use", 2,
           [program, "a_rank_never_comes", library], settings={"VT_DEADLINE": "1"})
     name = "Open MPI 4" if is_open_mpi else "MPICH 4"

@@ -372,6 +372,13 @@ void permute(Channel& channel, const RankGroup& group, std::span<const std::int6
              const void* given, void* got, std::size_t bytes) {
   using namespace steps;
   if (bytes == 0) return;
+  if (bytes > channel.longest) {
+    // Part after part: a rank that sends to several may be who waits for the first of them.
+    for (std::size_t begin = 0; begin < bytes; begin += channel.longest)
+      permute(channel, group, sources, at(given, begin), at(got, begin),
+              std::min(channel.longest, bytes - begin));
+    return;
+  }
   const auto source = static_cast<int>(sources[static_cast<std::size_t>(group.own)]);
   const bool from_another = source >= 0 && source != group.own;
   const auto is_sent_to = [&](int member) {
@@ -400,6 +407,7 @@ void permute(Channel& channel, const RankGroup& group, std::span<const std::int6
 bool begin_permute(Channel& channel, const RankGroup& group, std::span<const std::int64_t> sources,
                    const void* given, void* got, std::size_t bytes,
                    std::span<Transfer, 2> transfers) {
+  if (bytes == 0) return false;  // empty arrays may lie at one place
   const auto source = static_cast<int>(sources[static_cast<std::size_t>(group.own)]);
   int to = -1, targets = 0;
   for (int member = 0; member < group.size; ++member)

@@ -112,12 +112,11 @@ class MpiTransport final : public Transport {
     for (const Place& place : places_) ranks_of_host_ += place.host == made.own.host;
     has_left_.resize(static_cast<std::size_t>(size_));
     std::fill(has_left_.begin(), has_left_.end(), 0);
-    if (!is_own_) {
-      // The first thing that MPI_Finalize of the program does is to end MPI_COMM_SELF.
-      int key = 0;
-      check(mpi_.Comm_create_keyval(copy_nothing, leave, &key, this), "MPI_Comm_create_keyval");
-      check(mpi_.Comm_set_attr(mpi_.self, key, this), "MPI_Comm_set_attr");
-    }
+    // The first thing that MPI_Finalize does is to end MPI_COMM_SELF. The program may call it, also
+    // where MPI_Init was called here.
+    int key = 0;
+    check(mpi_.Comm_create_keyval(copy_nothing, leave, &key, this), "MPI_Comm_create_keyval");
+    check(mpi_.Comm_set_attr(mpi_.self, key, this), "MPI_Comm_set_attr");
   }
 
   int rank() const override { return rank_; }

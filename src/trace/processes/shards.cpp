@@ -81,9 +81,7 @@ class Shard::Team {
       body(shard);
       const std::lock_guard hold(mutex_);
       ++ended_;
-      if (arrived_ > 0 && arrived_ + ended_ == shards())
-        throw Error(ErrorKind::backend,
-                    "vt::shard_map: shards of one process came to different collectives");
+      check_ends();
       leave_turn(shard);
     } catch (const shards::AnotherFailed&) {
     } catch (...) {
@@ -107,6 +105,7 @@ class Shard::Team {
     std::unique_lock hold(mutex_);
     member(shard).call = call;
     if (++arrived_ < shards()) {
+      check_ends();
       leave_turn(shard);
       return wait_for_turn(hold, shard);
     }
@@ -140,6 +139,12 @@ class Shard::Team {
   }
 
   // With the mutex held.
+  /// Throws where some shards have ended, and all others wait for them.
+  void check_ends() const {
+    if (arrived_ > 0 && ended_ > 0 && arrived_ + ended_ == shards())
+      throw Error(ErrorKind::backend,
+                  "vt::shard_map: shards of one process came to different collectives");
+  }
   void give_turns() {
     while (free_turns_ > 0 && next_ready_ < ready_.size()) {
       Member& m = member(ready_[next_ready_++]);

@@ -99,7 +99,9 @@ class Saving {
     if (manifest_.step < 0)
       fail(ErrorKind::value,
            formatted("{}: step {}; steps begin at 0", use_.function, manifest_.step), where_);
-    manifest_.mesh = mesh_or_all(options.mesh, {use_.function, "", where_}).axes();
+    const distributed::Mesh mesh = mesh_or_all(options.mesh, {use_.function, "", where_});
+    mesh_text_ = mesh.str();
+    manifest_.mesh = mesh.axes();
     const std::vector<Sharding> shardings = shardings_of(parts, specs);
     std::unordered_set<std::string> names;
     std::vector<Tensor> values;
@@ -126,6 +128,7 @@ class Saving {
   /// What all processes must have in common.
   void compare(const Together& all) const {
     all.same(std::to_string(manifest_.step), ErrorKind::value, "the steps");
+    all.same(mesh_text_, ErrorKind::value, "the meshes");
     std::string text;
     for (const Manifest::Leaf& leaf : manifest_.leaves)
       text +=
@@ -212,6 +215,7 @@ class Saving {
   CallSite where_;
   int rank_;
   Manifest manifest_;
+  std::string mesh_text_;
   std::vector<MeshLayout> layouts_;
   Vec<BufferRef> buffers_;
   std::string numbers_;

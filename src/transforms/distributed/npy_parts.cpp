@@ -131,9 +131,10 @@ void save_npy(const std::string& path, const Tensor& own, const Mesh& given,
   detail::BufferRef buffer;
   std::optional<detail::MeshLayout> layout;
   Shape whole;
-  std::string header;
+  std::string header, mesh_text;
   all.attempt([&] {
     const Mesh mesh = detail::mesh_or_all(given, layout_use);
+    mesh_text = mesh.str();
     if (!own.defined()) layout_use.refuse(ErrorKind::value, "the Tensor is empty");
     layout.emplace(mesh.axes(), sharding, own.rank(), layout_use);
     buffer = detail::value_of(own, where, use.function);
@@ -142,8 +143,9 @@ void save_npy(const std::string& path, const Tensor& own, const Mesh& given,
     header = detail::npy::header_of({own.dtype(), whole}, use);
   });
   const detail::Aval& aval = detail::aval_of(own);
-  all.same(detail::Aval(aval.dtype, aval.shape).str() + ", " + sharding.str(), ErrorKind::shape,
-           "what they have of the file");
+  all.same(
+      detail::Aval(aval.dtype, aval.shape).str() + ", " + sharding.str() + ", mesh " + mesh_text,
+      ErrorKind::shape, "what they have of the file");
   std::string beside;
   const auto refuse_if = [&](int wrong) {
     if (wrong) use.refuse(std::strerror(wrong));

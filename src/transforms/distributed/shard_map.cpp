@@ -222,7 +222,7 @@ void compare(const ShardMapCall& call, const GraphBody& graph, std::span<const A
              const Vec<Differs>& outputs) {
   World& world = World::current();
   if (world.size() == 1) return;
-  std::string specs = "\nspecs";
+  std::string specs = "\nmesh " + call.mesh.str() + "\nspecs";
   for (Differs d : inputs) specs += " " + std::to_string(d);
   specs += " ->";
   for (Differs d : outputs) specs += " " + std::to_string(d);
@@ -243,7 +243,18 @@ void compare(const ShardMapCall& call, const GraphBody& graph, std::span<const A
   refuse(call, graph, static_cast<std::size_t>(found.index), found);
 }
 
-std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
+/// A call of which the function is recorded.
+struct Prepared {
+  GraphBody graph;
+  Vec<AxisRef> mesh;
+  int shards = 1;
+  std::vector<Tensor> captured;
+  Vec<StateUpdate> updates;  ///< their values are the last results
+  Vec<LaneStream> streams;
+  Vec<Sharding> specs;  ///< of the results
+};
+
+Prepared prepare(const FlatFunction& f, const ShardMapCall& call) {
   const Vec<AxisRef> mesh = axes_of(call);
   const int shards = call.reproducible == 0 ? 1 : shards_of(call);
   Vec<Aval> avals;
@@ -258,7 +269,7 @@ std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
       avals.back().shape =
           shape_of_shard(call, call.in_specs[i], avals.back(), shards, call.argument_name(i));
   }
-  Vec<StateUpdate> updates;  // their values are the last results
+  Vec<StateUpdate> updates;
   Vec<LaneStream> streams;
   const FlatFunction updating = with_updates(f, updates, &streams);
   const FlatFunction of_all = [&](std::span<const Tensor> in) {
@@ -267,13 +278,13 @@ std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
       results[n - 1] = of_all_processes(updates[k - 1], results[n - 1], mesh);
     return results;
   };
-  const Recorded recorded = record(of_all, avals,
-                                   {.kind = ScopeKind::vmap,
-                                    .transform = "vt::shard_map",
-                                    .closed = true,
-                                    .stateful = true,
-                                    .mesh = mesh,
-                                    .where = call.where});
+  Recorded recorded = record(of_all, avals,
+                             {.kind = ScopeKind::vmap,
+                              .transform = "vt::shard_map",
+                              .closed = true,
+                              .stateful = true,
+                              .mesh = mesh,
+                              .where = call.where});
   const std::size_t results = recorded.graph.outputs.size() - updates.size();
   const Differs everywhere = (Differs{1} << mesh.size()) - 1;
   differs.resize(differs.size() + streams.size(), everywhere);
@@ -304,23 +315,44 @@ std::vector<Tensor> run(const FlatFunction& f, const ShardMapCall& call) {
                      " add to it, or combine the value, as by vt::pmean{}",
                      names_of(mesh, apart), at(updates[k - results].where)));
   }
-  const RecordedCall ready = {shared.graph,      mesh,      call.arguments, streams,
-                              recorded.captured, call.where};
   specs.resize(shared.graph.outputs.size());  // what variables get is replicated
+  return {std::move(shared.graph),
+          mesh,
+          shards,
+          std::move(recorded.captured),
+          std::move(updates),
+          std::move(streams),
+          std::move(specs)};
+}
+
+std::vector<Tensor> run(const Prepared& p, const ShardMapCall& call) {
+  const RecordedCall ready = {p.graph, p.mesh, call.arguments, p.streams, p.captured, call.where};
   std::vector<Tensor> outputs = call.reproducible == 0
                                     ? run_recorded(ready)
-                                    : run_in_shards(ready, shards, call.in_specs, specs);
+                                    : run_in_shards(ready, p.shards, call.in_specs, p.specs);
+  const std::size_t results = outputs.size() - p.updates.size();
   const std::vector<Tensor> changes(outputs.begin() + static_cast<std::ptrdiff_t>(results),
                                     outputs.end());
   outputs.resize(results);
-  apply_updates(updates, changes);
+  apply_updates(p.updates, changes);
   return outputs;
 }
 
 }  // namespace shard_map_entry
 
 std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& call) {
-  return WorldCall::run(World::current(), [&] { return shard_map_entry::run(f, call); });
+  using namespace shard_map_entry;
+  Prepared prepared;
+  std::vector<Tensor> outputs;
+  const bool is_done = WorldCall::run(World::current(), [&] {
+    prepared = prepare(f, call);
+    if (!communicates(prepared.graph)) return false;
+    outputs = run(prepared, call);
+    return true;
+  });
+  // Without collectives no process waits for this one, and an error is its own.
+  if (!is_done) outputs = run(prepared, call);
+  return outputs;
 }
 
 }  // namespace vt::detail

@@ -254,6 +254,27 @@ struct Prepared {
   Vec<Sharding> specs;  ///< of the results
 };
 
+/// Throws for a result, or what a variable is assigned, that differs between processes along more
+/// axes than is `wanted`. `specs`: of the results.
+void refuse_apart(const ShardMapCall& call, const SharedGraph& shared, const Vec<Differs>& wanted,
+                  const Vec<Sharding>& specs, std::span<const AxisRef> mesh,
+                  const Vec<StateUpdate>& updates) {
+  for (std::size_t k = 0; k < shared.outputs.size(); ++k) {
+    const Differs apart = shared.outputs[k] & ~wanted[k];
+    if (apart == 0) continue;
+    if (k < specs.size())
+      refuse(call, ErrorKind::transform,
+             formatted("{}, {}, may differ between the processes along {}, and out_specs says {}; "
+                       "combine it, as by vt::psum or vt::pmean, or give it vt::sharded",
+                       call.result_name(k), shared.graph.aval(shared.graph.outputs[k]).str(),
+                       names_of(mesh, apart), specs[k].str()));
+    refuse(call, ErrorKind::transform,
+           formatted("a variable is assigned a value that differs between the processes along {};"
+                     " add to it, or combine the value, as by vt::pmean{}",
+                     names_of(mesh, apart), at(updates[k - specs.size()].where)));
+  }
+}
+
 Prepared prepare(const FlatFunction& f, const ShardMapCall& call) {
   const Vec<AxisRef> mesh = axes_of(call);
   const int shards = call.reproducible == 0 ? 1 : shards_of(call);
@@ -301,20 +322,7 @@ Prepared prepare(const FlatFunction& f, const ShardMapCall& call) {
   values.insert(values.end(), recorded.captured.begin(), recorded.captured.end());
   compare(call, recorded.graph, mesh, values, differs, wanted);
   SharedGraph shared = with_shared_values(recorded.graph, mesh, differs, wanted);
-  for (std::size_t k = 0; k < shared.outputs.size(); ++k) {
-    const Differs apart = shared.outputs[k] & ~wanted[k];
-    if (apart == 0) continue;
-    if (k < results)
-      refuse(call, ErrorKind::transform,
-             formatted("{}, {}, may differ between the processes along {}, and out_specs says {}; "
-                       "combine it, as by vt::psum or vt::pmean, or give it vt::sharded",
-                       call.result_name(k), shared.graph.aval(shared.graph.outputs[k]).str(),
-                       names_of(mesh, apart), specs[k].str()));
-    refuse(call, ErrorKind::transform,
-           formatted("a variable is assigned a value that differs between the processes along {};"
-                     " add to it, or combine the value, as by vt::pmean{}",
-                     names_of(mesh, apart), at(updates[k - results].where)));
-  }
+  refuse_apart(call, shared, wanted, specs, mesh, updates);
   specs.resize(shared.graph.outputs.size());  // what variables get is replicated
   return {std::move(shared.graph),
           mesh,

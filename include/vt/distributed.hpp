@@ -122,7 +122,7 @@ class Sharding {
 
 /// What in_specs and out_specs say: one Sharding, or a list with an entry for each argument. That
 /// entry is one Sharding for the whole argument, or a list with an entry for each member of its
-/// tree. Numbers and texts in the tree have an entry too, `vt::replicated`.
+/// tree. Numbers, texts and empty optionals in the tree have an entry too, `vt::replicated`.
 class ShardSpec {
  public:
   ShardSpec(Sharding sharding) : sharding_(std::move(sharding)) {}
@@ -343,11 +343,11 @@ namespace distributed {
 
 /// The tree of process `from`, on all of them: what one process has read, drawn or been told. Of
 /// the others' trees only the structure counts. Tensors of all dtypes, numbers, bools, enums and
-/// lists of bools are copied; texts are the process's own. An empty Tensor takes any array. All
-/// processes must make the call; it runs at the call, outside of vt::jit and of transforms.
-/// Throws: Error (tree) if the trees differ; Error (shape) that names the Tensor and both ranks
-/// unless it has the dtype and shape that it has on `from`; Error (value) if it is empty there. If
-/// one process throws, all do.
+/// lists of bools are copied; texts are the process's own. A vt::Tensor() without a value takes any
+/// array. All processes must make the call; it runs at the call, outside of vt::jit and of
+/// transforms. Throws: Error (tree) if the trees differ; Error (shape) that names the Tensor and
+/// both ranks unless it has the dtype and shape that it has on `from`; Error (value) if it is empty
+/// there. If one process throws, all do.
 template <class T>
 [[nodiscard]] T broadcast(const T& tree, Param<int> from = 0, CallSite where = CallSite::here()) {
   using Check = vt::detail::TreesCheck<T>;
@@ -366,8 +366,9 @@ template <class T>
 /// all dtypes, numbers, bools, enums and lists of bools are stored, as by save_npz; texts are not.
 /// All processes must make the call with trees built alike, and share the folder, which is made if
 /// it is not there. One program at a time saves into a folder.
-/// Throws: Error (value) if steps, meshes, or numbers in the tree differ between processes, and for
-/// empty Tensors; Error (tree) if the trees do; Error(io) if the folder cannot be written. If one
+/// Throws: Error (value) if steps, meshes, numbers in the tree, or what specs calls replicated
+/// differ between processes (Tensors of floats by more than rounding), and for Tensors without a
+/// value; Error (tree) if the trees differ; Error(io) if the folder cannot be written. If one
 /// process throws, all do, and the last checkpoint stays.
 template <class T>
 void save(const std::string& folder, const T& tree, SaveOptions options = {},
@@ -385,9 +386,10 @@ void save(const std::string& folder, const T& tree, SaveOptions options = {},
 
 /// A tree built as `like`, with what the checkpoint in `folder` holds. `specs` says which parts
 /// this process gets. The mesh, the specs and the number of processes may differ from those of the
-/// save. Names, dtypes and shapes must be those of `like`, whose Tensors are parts too; one that is
-/// empty takes any array. Texts are those of `like`. A process reads the files that hold some of
-/// its part, and compares their checksums. All processes must make the call.
+/// save. Names, dtypes and shapes must be those of `like`, whose Tensors are parts too; a
+/// vt::Tensor() without a value takes any array. Texts are those of `like`. A process reads the
+/// files that hold some of its part, and compares their checksums. All processes must make the
+/// call.
 /// Throws: Error(io) if there is no checkpoint, and if it is damaged or of another format;
 /// Error(io) that lists all that differs between it and `like`; Error(shape) as part. If one
 /// process throws, all do.

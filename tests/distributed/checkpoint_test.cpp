@@ -213,6 +213,10 @@ TEST(Checkpoint, WrongUsesAreErrorsOnAllRanks) {
                  ErrorKind::tree, {"on rank 0 arr_0 f32[4]", "on rank 1 arr_0 f32[6]"});
     expect_error([&] { save(path, std::pair(vt::zeros({2}), rank())); }, ErrorKind::value,
                  {"the numbers of the tree differ between processes", "on rank 1 [1] is 1"});
+    expect_error(
+        [&] { save(path, Map{{"w", vt::zeros({2}) + rank()}}); }, ErrorKind::value,
+        {"vt::distributed::save: w has other values on rank 1 than on rank 0, and specs "
+         "says replicated: give specs that cut it, as by vt::sharded, or all the same; at"});
     expect_error([&] { save(path, Map{{"w", Tensor()}}); }, ErrorKind::value,
                  {"w is an empty Tensor"});
     expect_error([&] { save(path, good, {.mesh = m, .specs = sharded("i", 1)}); }, ErrorKind::shape,

@@ -33,6 +33,6 @@ for program in programs:
         passed = output.count("PASSED")
         if child.returncode != 0 or passed != ranks or "FAILED" in output:
             errors.append(f"{os.path.basename(program)} on {ranks} ranks: status "
-                          f"{child.returncode}, {passed} ranks have passed\n{output[-6000:]}")
+                          f"{child.returncode}, {passed} ranks have passed\n{output[:6000]}")
 print("\n".join(errors) or f"{len(programs)} programs on 1 to 4 ranks: passed")
 sys.exit(bool(errors))

@@ -326,6 +326,34 @@ TEST(ShardMapErrors, OfOneProcessWhereNoneMeet) {
 }
 
 // A program may be kept; it is that of its mesh.
+// A call counts on all ranks, also where the branch that is taken has no collective.
+TEST(ShardMapErrors, InABranchWithoutACollective) {
+  on_ranks(2, [] {
+    const Mesh m = mesh({{"data", 2}});
+    const auto f = [](Tensor which, Tensor v) {
+      vt::check(vt::all(v < 5.0), "too large");
+      return vt::cond(
+          which > 0, [](Tensor a) { return vt::psum(a, "data"); }, [](Tensor a) { return a * 2; },
+          v);
+    };
+    const auto mapped = vt::shard_map(
+        f, {.mesh = m, .in_specs = {replicated, sharded("data")}, .out_specs = sharded("data")});
+    const auto sum = vt::shard_map([](Tensor v) { return vt::psum(v, "data"); },
+                                   {.mesh = m, .in_specs = sharded("data")});
+    const auto in_jit = vt::jit(mapped);
+    for (const bool jitted : {false, true}) {
+      const auto call = [&](double v) {
+        const Tensor which = vt::tensor(0), own = vt::full({2}, v);
+        return jitted ? in_jit(which, own) : mapped(which, own);
+      };
+      static_cast<void>(call(1).eval());
+      if (rank() == 0) expect_error([&] { call(7).eval(); }, ErrorKind::check, {"too large"});
+      else static_cast<void>(call(1).eval());
+      EXPECT_EQ(sum(vt::tensor({1.0 + rank()})).item<double>(), 3.0);
+    }
+  });
+}
+
 TEST(ShardMapErrors, ProgramsOfAnotherWorld) {
   if (vt_test::is_process()) return;
   std::function<Tensor(Tensor)> sum, index;

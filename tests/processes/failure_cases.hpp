@@ -165,6 +165,59 @@ inline void a_rank_is_elsewhere() {
   }
 }
 
+/// The first and the last rank give to each other.
+template <class F>
+void swap(F&& exchange, std::vector<double>& given, std::vector<double>& got) {
+  std::vector<std::int64_t> sources(static_cast<std::size_t>(World::current().size()), -1);
+  sources[0] = last();
+  sources.back() = 0;
+  at_site("vt::ppermute",
+          [&](const auto& site) {
+            (World::current().*exchange)(whole(), sources, given.data(), got.data(),
+                                         given.size() * sizeof(double), site);
+          },
+          {"solver/model.cpp", 16});
+}
+
+/// Who waits for a rank to send and to receive names it once.
+inline void a_rank_sleeps_at_a_swap() {
+  if (World::current().size() < 2) return;
+  World::current().set_deadline(1);
+  std::vector<double> given(1'000'000), got(given.size());
+  psum();
+  if (is_last()) return sleep(1.5);
+  if (World::current().rank() == 0)
+    expect_failure("vt::ppermute: " + named_last() + " did not come within 1 s; at model.cpp:16",
+                   [&] { swap(&World::permute, given, got); });
+}
+
+/// What comes when a rank has given up finds no memory to write to.
+inline void what_was_begun_is_dropped() {
+  if (World::current().size() < 2) return;
+  std::vector<double> given(10, 1.0), got(given.size());
+  psum();
+  if (is_last()) {
+    sleep(1);
+    try {
+      swap(&World::begin_permute, given, got);
+    } catch (const vt::Error&) {
+    }
+    return sleep(0.5);
+  }
+  if (World::current().rank() != 0) return;
+  World::current().set_deadline(0.5);
+  swap(&World::begin_permute, given, got);
+  try {
+    psum();
+    note("no error");
+  } catch (const vt::Error&) {
+  }
+  World::current().finish_all();
+  got.assign(got.size(), 2.0);
+  sleep(1);
+  if (got != std::vector<double>(got.size(), 2.0)) note("something wrote into free memory");
+}
+
 /// Late, but not too late.
 inline void a_rank_is_slow() {
   World::current().set_deadline(2);
@@ -348,6 +401,8 @@ inline constexpr Case all[] = {
     {"a_rank_sleeps", a_rank_sleeps},
     {"a_rank_is_elsewhere", a_rank_is_elsewhere},
     {"a_rank_is_slow", a_rank_is_slow},
+    {"a_rank_sleeps_at_a_swap", a_rank_sleeps_at_a_swap},
+    {"what_was_begun_is_dropped", what_was_begun_is_dropped},
     {"ranks_differ", ranks_differ},
     {"a_call_ends_by_an_error", a_call_ends_by_an_error},
     {"a_call_ends_before_others_send", a_call_ends_before_others_send},

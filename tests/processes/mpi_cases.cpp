@@ -11,6 +11,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "processes/failure_cases.hpp"
 
@@ -102,6 +103,47 @@ void an_exception_is_not_caught() {
   }
 }
 
+/// Its destructor comes when MPI has ended.
+struct Late {
+  bool is_used = false;
+  ~Late() {
+    if (!is_used) return;
+    std::string message = "no error";
+    try {
+      psum();
+    } catch (const vt::Error& e) {
+      message = e.what();
+    }
+    if (message == "vt: this process is ending") return;
+    say(message);
+    std::_Exit(1);
+  }
+} late;
+void a_static_object_is_late() {
+  psum();
+  late.is_used = true;
+}
+
+void a_thread_ends_the_process() {
+  psum();
+  if (is_last()) {
+    std::thread([] {
+      failure_cases::sleep(0.5);
+      std::exit(0);
+    }).detach();
+    try {
+      failure_cases::forever();
+    } catch (const vt::Error&) {
+      failure_cases::sleep(10);
+    }
+  }
+  failure_cases::sleep(1);
+  expect_failure(psum_text + ": " + named_last() +
+                     " failed: it ended while one of its threads was at a collective" +
+                     failure_cases::place,
+                 failure_cases::forever);
+}
+
 template <class F>
 F* function_of_mpi(const char* name) {
   return reinterpret_cast<F*>(::dlsym(RTLD_DEFAULT, name));
@@ -146,6 +188,8 @@ void run(const std::string& name) {
   else if (name == "a_rank_forks") a_rank_forks();
   else if (name == "a_rank_hangs") a_rank_hangs();
   else if (name == "a_rank_vanishes") a_rank_vanishes();
+  else if (name == "a_static_object_is_late") a_static_object_is_late();
+  else if (name == "a_thread_ends_the_process") a_thread_ends_the_process();
   else if (name == "an_exception_is_not_caught") an_exception_is_not_caught();
   else if (name == "the_program_ends_mpi") psum(), end_own_mpi();
   else if (name == "name") say(world.transport_name());

@@ -66,7 +66,7 @@ failures = ["a_rank_throws", "a_rank_outside_throws", "a_rank_ends", "a_rank_sle
             "a_rank_is_slow", "ranks_differ", "sizes_differ", "a_rank_throws_amid_large_arrays",
             "a_call_ends_by_an_error", "a_call_ends_before_others_send", "a_call_ends_at_its_end",
             "all_calls_end_by_errors", "a_rank_ends_behind_an_error",
-            "ranks_differ_behind_an_error"]
+            "ranks_differ_behind_an_error", "a_rank_sleeps_at_a_swap", "what_was_begun_is_dropped"]
 jobs = []  # most of them wait: several at a time
 with ThreadPoolExecutor(3) as pool:
     def later(function, *arguments, **options):
@@ -76,6 +76,7 @@ with ThreadPoolExecutor(3) as pool:
         later(check, ranks, "all", most=60, limit=60)
     for case in failures:
         later(check, 2, case)
+    later(check, 3, "what_was_begun_is_dropped")
     for case in ("a_rank_outside_throws", "a_rank_sleeps", "a_rank_is_elsewhere", "ranks_differ"):
         later(check, 4, case)
     later(check, 3, "a_rank_vanishes", silent=True, returns_zero=False, flags=recovering)
@@ -90,6 +91,8 @@ with ThreadPoolExecutor(3) as pool:
     later(check, 2, "a_rank_is_killed", silent=True, returns_zero=False, flags=recovering,
           before=shell)
     later(check, 2, "a_rank_forks")
+    later(check, 2, "a_static_object_is_late")
+    later(check, 2, "a_thread_ends_the_process", silent=True, returns_zero=False)
     later(check, 2, "a_rank_hangs", silent=True, returns_zero=False, most=12)
     later(check, 2, "an_exception_is_not_caught", returns_zero=False)
     # The program's own MPI, which vt neither begins nor ends.

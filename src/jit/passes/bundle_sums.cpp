@@ -18,12 +18,16 @@ bool is_sum(const Equation& e) {
   return (e.op == Op::psum || e.op == Op::pmax || e.op == Op::pmin) && communicates(e);
 }
 
-/// Per equation: how many exchanges it waits for, one behind the other.
+/// Per equation: how many exchanges it waits for, one behind the other. Effects wait for those in
+/// front of them, and a sum for none that it does not use: so another process, which prints
+/// something else, makes the same bundles.
 Vec<int> depths_of(const GraphBody& g) {
   Vec<int> of_value(g.avals.size(), 0), depths;
+  int of_effects = 0;
   for (const Equation& e : g.equations) {
     int depth = 0;
     for (Var v : e.inputs) depth = std::max(depth, of_value[v]);
+    if (has_effect(e)) depth = of_effects = std::max(depth, of_effects);
     depths.push_back(depth);
     for (Var v : e.outputs) of_value[v] = depth + communicates(e);
   }
@@ -33,12 +37,16 @@ Vec<int> depths_of(const GraphBody& g) {
 /// Sums of one kind, at one depth, of at most so many bytes together.
 struct Bundle {
   Vec<int> equations;
+  Vec<std::int64_t> exchanges;  ///< their numbers among all exchanges
   std::size_t bytes = 0;
 };
 Vec<Bundle> bundles_of(const GraphBody& g, const Vec<int>& depths) {
   Vec<Bundle> all;
+  std::int64_t exchanges = 0;
   for (std::size_t k = 0; k < g.equations.size(); ++k) {
     const Equation& e = g.equations[k];
+    const std::int64_t exchange = exchanges;
+    exchanges += communicates(e);
     if (!is_sum(e)) continue;
     const Aval& x = g.aval(e.inputs[0]);
     if (x.elements() == 0) continue;
@@ -51,6 +59,7 @@ Vec<Bundle> bundles_of(const GraphBody& g, const Vec<int>& depths) {
     Bundle* const open = std::find_if(all.begin(), all.end(), fits);
     Bundle& b = open == all.end() ? all.emplace_back() : *open;
     b.equations.push_back(static_cast<int>(k));
+    b.exchanges.push_back(exchange);
     b.bytes += x.bytes();
   }
   return all;
@@ -75,7 +84,9 @@ void add_bundle(GraphBody& g, const RecycledVec<Equation>& from, const Bundle& b
   joined.outputs.push_back(g.fresh(flat));
   const Var all = joined.outputs[0];
   g.equations.push_back(std::move(joined));
-  const Var sums = add_equation(g, first.op, first.params, {all}, first.where);
+  auto params = first.as<CollectiveParams>();
+  params.bundle = b.exchanges;  // so that ranks with other bundles find out
+  const Var sums = add_equation(g, first.op, make_params(std::move(params)), {all}, first.where);
   std::int64_t at = 0;
   for (int k : b.equations) {
     const Equation& e = from[k];
@@ -98,7 +109,7 @@ void add_bundle(GraphBody& g, const RecycledVec<Equation>& from, const Bundle& b
 
 GraphBody bundle_sums(GraphBody g) {
   using namespace sum_bundles;
-  if (!communicates(g) || has_effects(g)) return g;
+  if (!communicates(g)) return g;
   const Vec<int> depths = depths_of(g);
   const Vec<Bundle> bundles = bundles_of(g, depths);
   if (none_of(bundles, [](const Bundle& b) { return b.equations.size() > 1; })) return g;

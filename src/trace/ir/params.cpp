@@ -146,6 +146,7 @@ struct Hasher {
     mix(reinterpret_cast<std::uintptr_t>(p.axis.get()));
     mix(p.shared);
     for (std::int64_t s : p.sources) mix(static_cast<std::uint64_t>(s));
+    for (std::int64_t k : p.bundle) mix(static_cast<std::uint64_t>(k));
   }
   void add(const CallParams& p) { all(p.body, p.rule, p.explicit_operands); }
   void add(const RecursionParams& p) { mix(reinterpret_cast<std::uintptr_t>(p.function)); }

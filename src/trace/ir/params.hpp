@@ -278,6 +278,8 @@ struct CollectiveParams {
   /// Of a mesh, outside of the shard_map: what all processes share counts once. The transpose of
   /// psum is then spread, and the other way round.
   bool shared = false;
+  /// Of sums in one message: which exchanges of the Graph they were, from 0 on. Else empty.
+  Vec<std::int64_t> bundle = {};
   bool operator==(const CollectiveParams&) const = default;
 };
 

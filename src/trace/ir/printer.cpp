@@ -224,11 +224,13 @@ struct ParamsText {
   std::string operator()(const CollectiveParams& p) const {
     std::string text = "axis=" + p.axis->name;
     if (p.shared) text += ", shared";
-    if (op != Op::ppermute) return text;
-    text += ", sources=(";
-    for (std::size_t i = 0; i < p.sources.size(); ++i)
-      text += (i ? "," : "") + std::to_string(p.sources[i]);
-    return text + ")";
+    const auto list = [](const char* name, const Vec<std::int64_t>& items) {
+      std::string s = std::string(", ") + name + "=(";
+      for (std::size_t i = 0; i < items.size(); ++i) s += (i ? "," : "") + std::to_string(items[i]);
+      return s + ")";
+    };
+    if (!p.bundle.empty()) text += list("bundle", p.bundle);
+    return op == Op::ppermute ? text + list("sources", p.sources) : text;
   }
   std::string operator()(const CallParams& p) const {
     const std::string name = p.function ? p.function->name : p.rule ? p.rule->name : std::string();

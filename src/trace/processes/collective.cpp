@@ -86,7 +86,7 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
     return;
   }
   const auto text = [&] { return collective_runs::text_of(e, graph); };
-  const CollectiveSite site{text, e.where};
+  const CollectiveSite site{text, e.where, {p.bundle.data(), p.bundle.size()}};
   if (shard) collective_runs::exchange(*shard, group, e, in, given, got, site);
   else collective_runs::exchange(World::current(), group, e, in, given, got, site);
 }
@@ -112,7 +112,10 @@ void run_collectives(const GraphBody& graph, FunctionRef<void()> run) {
   World& world = World::current();
   if (ranks_of(graph) != world.size()) [[unlikely]]
     collective_runs::refuse_world(world.size(), first_exchange(graph));
-  WorldCall::run(world, run);
+  WorldCall::run(world, [&] {
+    world.count_call();
+    run();
+  });
 }
 
 void end_collectives() noexcept { World::current().finish_all(); }

@@ -1,6 +1,7 @@
 // The world of a thread: its own, or that of its process, which begins as somebody asks for it and
 // ends with the process.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -19,12 +20,13 @@ namespace current_world {
 /// Of a thread that is a rank.
 inline constinit thread_local World* of_thread = nullptr;
 /// Never destroyed: threads may be at a collective while the process ends.
-inline constinit World* of_process = nullptr;
+inline constinit std::atomic<World*> of_process{nullptr};
 inline constinit std::terminate_handler terminate_before = nullptr;
 
 inline void end_process() {
+  World& world = *of_process.load();
   constexpr double least = 5;  // seconds, for those that do not know of the failure yet
-  of_process->end(std::max(least, of_process->deadline()));
+  world.end(std::max(least, world.deadline()));
 }
 
 /// An exception that nothing catches: the launcher would end the others before they knew why.
@@ -37,9 +39,10 @@ inline void end_process() {
     } catch (...) {
       message = "an exception of another type than std::exception";
     }
-  of_process->fail_all(message);
+  World& world = *of_process.load();
+  world.fail_all(message);
   constexpr double patience = 2;  // seconds
-  of_process->end(patience);
+  world.end(patience);
   if (terminate_before) terminate_before();
   std::abort();
 }
@@ -53,13 +56,14 @@ inline World& make_process_world() {
   }
   const bool is_of_mpi = transport != nullptr;
   if (!transport) transport = std::move(loopback_transports(1)[0]);
-  of_process = new World(std::move(transport));
+  auto* const world = new World(std::move(transport));
+  of_process.store(world, std::memory_order_release);
   if (is_of_mpi) {
     stay_loaded();  // for what is called at the end
     std::atexit(end_process);
   }
-  if (of_process->size() > 1) terminate_before = std::set_terminate(terminate_process);
-  return *of_process;
+  if (world->size() > 1) terminate_before = std::set_terminate(terminate_process);
+  return *world;
 }
 
 }  // namespace current_world
@@ -74,8 +78,8 @@ World& World::current() {
 }
 
 bool World::has_several() {
-  const World* const world =
-      current_world::of_thread ? current_world::of_thread : current_world::of_process;
+  const World* world = current_world::of_thread;
+  if (!world) world = current_world::of_process.load(std::memory_order_acquire);
   return world && world->size() > 1;
 }
 

@@ -145,6 +145,11 @@ std::string Peers::difference(const Place& place) const {
     std::string upper = formatted("rank {} is at {}", waits.rank, waits.text);
     if (waits.rank < rank_) std::swap(lower, upper);
     std::string reasons;
+    if (waits.call == place.call && waits.number == place.number &&
+        waits.text == peers::place_text(place))
+      reasons =
+          "; these take other values: what is computed outside of vt::shard_map between "
+          "collectives must not differ";
     for (const int r : {std::min(rank_, waits.rank), std::max(rank_, waits.rank)}) {
       const std::string& threw = r == rank_ ? own_threw_ : from.threw;
       if (!threw.empty()) reasons += formatted("; rank {} had thrown: {}", r, threw);
@@ -169,11 +174,13 @@ std::string Peers::end_of(int r, double since, double time) {
 std::string Peers::missing(const Place& place, std::span<const Transfer> waiting,
                            double seconds) const {
   std::string ranks, places;
-  int count = 0;
-  constexpr int named = 8;
+  constexpr std::size_t named = 8;
+  Vec<int> added;
   const auto add = [&](int r) {
-    if (r == rank_ || ++count > named) return;
-    ranks += formatted("{}{}", count == 1 ? "" : ", ", r);
+    if (r == rank_ || std::find(added.begin(), added.end(), r) != added.end()) return;
+    added.push_back(r);
+    if (added.size() > named) return;
+    ranks += formatted("{}{}", added.size() == 1 ? "" : ", ", r);
     places += threw_text(r);
     if (others_.empty()) return;
     const Other& from = others_[static_cast<std::size_t>(r)];
@@ -186,11 +193,11 @@ std::string Peers::missing(const Place& place, std::span<const Transfer> waiting
     const int r = place.group->rank(m);
     if (others_.empty() || !others_[static_cast<std::size_t>(r)].waits_at(place)) add(r);
   }
-  if (count == 0)
+  if (added.empty())
     for (const Transfer& t : waiting)
       if (t.active) add(t.peer);
-  if (count > named) ranks += formatted(" and {} more", count - named);
-  return formatted("{} {} did not come within {} s", count == 1 ? "rank" : "ranks", ranks,
+  if (added.size() > named) ranks += formatted(" and {} more", added.size() - named);
+  return formatted("{} {} did not come within {} s", added.size() == 1 ? "rank" : "ranks", ranks,
                    seconds) +
          places;
 }

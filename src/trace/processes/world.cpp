@@ -99,10 +99,12 @@ struct World::State final : Patience {
   int forks = 0;
   std::atomic<double> deadline{0};
   std::atomic<bool> busy{false};
-  std::atomic<bool> dead{false};
+  std::atomic<bool> dead{false}, has_ended{false};
   std::string dead_message;  ///< of what ended this world
   ScratchMemory scratch;
   Recorder* recorder = nullptr;
+  const char* last_file = nullptr;
+  std::uint64_t last_file_hash = 0;
 
   HashMap<std::uint64_t, bool> compared;  ///< hashes of texts that all ranks have
   std::optional<bool> mixed;              ///< see is_mixed
@@ -124,7 +126,8 @@ struct World::State final : Patience {
   std::string failure;
 
   void enter() {
-    while (busy.exchange(true, std::memory_order_acquire)) ::sched_yield();
+    // In a child of fork no other thread would leave.
+    while (busy.exchange(true, std::memory_order_acquire) && !is_in_child()) ::sched_yield();
   }
   void leave() { busy.store(false, std::memory_order_release); }
 
@@ -143,6 +146,14 @@ struct World::State final : Patience {
     hash = worlds::mixed(hash, static_cast<std::uint64_t>(g.size));
     groups.push_back({g.first, g.stride, g.size, hash});
     return groups.back();
+  }
+  /// Of the user's line: collectives of two lines are not the same.
+  std::uint64_t line_hash(CallSite where) {
+    if (where.file != last_file) {
+      last_file = where.file;
+      last_file_hash = where.file ? worlds::hash_of_text(where.file) : 0;
+    }
+    return worlds::mixed(last_file_hash, static_cast<std::uint64_t>(where.line));
   }
   void begin_call() {
     call_token = worlds::call_token;
@@ -258,6 +269,17 @@ struct World::State final : Patience {
     int tag = 0;
     Transfer transfers[2];
   };
+  /// Nothing is written into its memory any more.
+  void drop(Begun& b) noexcept {
+    if (is_in_child()) return;
+    enter();
+    for (Transfer& t : b.transfers)
+      if (t.active) transport->drop(t);
+    leave();
+  }
+  ~State() {
+    for (const std::unique_ptr<Begun>& b : begun) drop(*b);
+  }
   Vec<std::unique_ptr<Begun>> begun, spare;  ///< the transports know where transfers lie
   std::unique_ptr<Begun> take_begun(const void* got) {
     for (std::unique_ptr<Begun>& b : begun)
@@ -290,7 +312,11 @@ struct World::State final : Patience {
           worlds::mixed(known.hash, static_cast<std::uint64_t>(place.number) ^
                                         static_cast<std::uint64_t>(place.call) << bits_of_number);
       what = worlds::mixed(what, static_cast<std::uint64_t>(kind));
-      place.what = worlds::mixed(what, size);
+      what = worlds::mixed(what, size);
+      what = worlds::mixed(what, state.line_hash(site.where));
+      for (const std::int64_t k : site.bundle)
+        what = worlds::mixed(what, static_cast<std::uint64_t>(k));
+      place.what = what;
       channel_.tag = static_cast<int>(place.what >> 50);
       state.waits = false;
       if (++state.collectives % worlds::collectives_between == 0) state.hear();
@@ -470,14 +496,19 @@ void World::finish(const void* got, const CollectiveSite& site) {
     if (s.recorder) s.recorder->note_finished(got, site, monotonic_seconds());
     return;
   }
-  State::Call call(s, *b, site);
-  const auto facts = [&] {
-    Recorder::Facts f = State::facts_of(s, worlds::Kind::permute, b->group, 0);
-    f.part = worlds::Part::finish;
-    f.got = got;
-    return f;
-  };
-  call.run(facts, [&](Channel& channel) { exchanges::finish(channel, b->transfers); });
+  try {
+    State::Call call(s, *b, site);
+    const auto facts = [&] {
+      Recorder::Facts f = State::facts_of(s, worlds::Kind::permute, b->group, 0);
+      f.part = worlds::Part::finish;
+      f.got = got;
+      return f;
+    };
+    call.run(facts, [&](Channel& channel) { exchanges::finish(channel, b->transfers); });
+  } catch (...) {
+    s.drop(*b);
+    throw;
+  }
   s.spare.push_back(std::move(b));
 }
 
@@ -609,28 +640,45 @@ void WorldCall::tell_error(const std::string& message) const noexcept {
   if (worlds::call_depth == 1) world_.tell_error(message);
 }
 
+void World::count_call() {
+  State& s = *state_;
+  if (size() == 1) return;
+  s.enter();
+  if (s.call_token != worlds::call_token) s.begin_call();
+  s.leave();
+}
+
 void World::fail_all(const std::string& message) noexcept {
   State& s = *state_;
   if (s.dead.load(std::memory_order_acquire) || s.is_in_child()) return;
-  if (s.busy.exchange(true, std::memory_order_acquire)) {
-    // Another thread is at a collective: it tells them, and ends.
+  {
     const std::lock_guard hold(s.mutex);
     if (s.failure.empty()) s.failure = message;
-    s.has_failed.store(true, std::memory_order_release);
-    return;
   }
-  if (!s.dead.load(std::memory_order_acquire)) s.tell_failure(message);
+  s.has_failed.store(true, std::memory_order_release);
+  // A thread that is at a collective tells them, and ends.
+  if (s.busy.exchange(true, std::memory_order_acquire)) return;
+  s.tell_failure_of_another();
   s.leave();
 }
 
 void World::end(double patience) noexcept {
   State& s = *state_;
-  if (s.is_in_child()) return;
-  if (s.busy.exchange(true)) return;  // another thread is at a collective, and stays there
+  if (s.is_in_child() || s.has_ended.exchange(true)) return;
+  if (s.busy.exchange(true)) {
+    fail_all("it ended while one of its threads was at a collective");
+    constexpr double most = 1;  // seconds, for that thread to find out
+    const double begin = monotonic_seconds();
+    while (s.busy.exchange(true)) {
+      if (monotonic_seconds() - begin > most) return;
+      ::sched_yield();
+    }
+  }
   const bool has_failed = s.dead.load();
   if (!has_failed) s.end_with("vt: this process is ending");
   s.peers.tell_left();
   s.transport->finish(has_failed, patience);
+  s.leave();
 }
 
 }  // namespace vt::detail

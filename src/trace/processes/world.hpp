@@ -45,6 +45,7 @@ class Recorder;
 struct CollectiveSite {
   FunctionRef<std::string()> text;  ///< only asked where it is shown
   CallSite where;
+  std::span<const std::int64_t> bundle = {};  ///< see CollectiveParams
 };
 
 class World {
@@ -114,6 +115,9 @@ class World {
   /// Collectives are written down there; null: no longer.
   void set_recorder(Recorder*);
 
+  /// The call that this thread is in counts, also if it comes to no collective: so it is on all
+  /// ranks, of which only some may come to one before an error ends theirs.
+  void count_call();
   /// Tells the others of an error that ends this rank's call, and that it may yet come to terms
   /// with. Who waits for it in that call gives up, and ends the world: it will not come. Others
   /// name the error if it does not come to a later collective.
@@ -121,7 +125,7 @@ class World {
   /// Tells the others that this rank cannot go on, so that none waits for it.
   void fail_all(const std::string& message) noexcept;
   /// The process ends: tells the others, and waits for them where the library wants that, for so
-  /// many seconds at most if a rank has failed. Nothing where a thread is at a collective.
+  /// many seconds at most if a rank has failed. A thread that is at a collective throws.
   void end(double patience) noexcept;
   /// How long a rank may wait for another one. Starts as VT_DEADLINE, in seconds, or 300.
   void set_deadline(double seconds);

@@ -13,6 +13,7 @@
 #include "../base/stack.hpp"
 #include "../base/timeline.hpp"
 #include "../base/warnings.hpp"
+#include "../ir/collectives.hpp"
 #include "../ir/sub_graph.hpp"
 #include "recursion.hpp"
 #include "thread_state.hpp"
@@ -152,12 +153,21 @@ class Closer {
   }
 
  private:
+  /// Of a function as it was written, not of what is made of its derivative.
+  bool is_of_user() const { return scope_.kind != ScopeKind::linear; }
+  /// There all processes have recorded the same. Elsewhere one may use what another does not.
+  bool is_in_shard_map() const {
+    const auto of_mesh = [](const ScopeState& s) { return !s.mesh.empty(); };
+    return of_mesh(scope_) || any_of(thread_state().scopes, of_mesh);
+  }
   void mark_live(std::span<const Tensor> outputs) {
     std::size_t live = 0, values = 0, outside = 0;
     for (const Tensor& t : outputs)
       if (node_of(t)->level == level_) node_of(t)->live = epoch_;
+    const bool keeps_exchanges = is_of_user() && !is_in_shard_map();
     for (auto it = scope_.nodes.rbegin(); it != scope_.nodes.rend(); ++it) {
-      if ((*it)->effect) (*it)->live = epoch_;
+      if ((*it)->effect || (keeps_exchanges && communicates((*it)->op, (*it)->params)))
+        (*it)->live = epoch_;
       if ((*it)->live != epoch_) continue;
       ++live;
       values += (*it)->avals.size();

@@ -24,6 +24,7 @@
 #include "layout.hpp"
 #include "manifest.hpp"
 #include "part_file.hpp"
+#include "replicas.hpp"
 #include "together.hpp"
 
 namespace vt {
@@ -99,12 +100,10 @@ class Saving {
     if (manifest_.step < 0)
       fail(ErrorKind::value,
            formatted("{}: step {}; steps begin at 0", use_.function, manifest_.step), where_);
-    const distributed::Mesh mesh = mesh_or_all(options.mesh, {use_.function, "", where_});
-    mesh_text_ = mesh.str();
-    manifest_.mesh = mesh.axes();
+    mesh_ = mesh_or_all(options.mesh, {use_.function, "", where_});
+    manifest_.mesh = mesh_.axes();
     const std::vector<Sharding> shardings = shardings_of(parts, specs);
     std::unordered_set<std::string> names;
-    std::vector<Tensor> values;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string name = name_of_part(parts[i].path);
       const MeshLayoutUse layout_use{use_.function, name, where_};
@@ -116,25 +115,26 @@ class Saving {
       const Shape whole = layouts_[i].whole(value.shape());
       if (!addressable(value.dtype(), whole)) use_.refuse(size_fault(value.dtype(), whole));
       manifest_.leaves.push_back({name, value.dtype(), whole, shardings[i], {}});
-      values.push_back(value);
+      values_.push_back(value);
     }
-    evaluate(values, where_, use_.function);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      buffers_.push_back(value_of(values[i], where_, use_.function));
-      if (parts[i].kind != Kind::tensor) describe_number(i, values[i]);
+    evaluate(values_, where_, use_.function);
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      buffers_.push_back(value_of(values_[i], where_, use_.function));
+      if (parts[i].kind != Kind::tensor) describe_number(i, values_[i]);
     }
   }
 
   /// What all processes must have in common.
   void compare(const Together& all) const {
     all.same(std::to_string(manifest_.step), ErrorKind::value, "the steps");
-    all.same(mesh_text_, ErrorKind::value, "the meshes");
+    all.same(mesh_.str(), ErrorKind::value, "the meshes");
     std::string text;
     for (const Manifest::Leaf& leaf : manifest_.leaves)
       text +=
           leaf.name + " " + Aval(leaf.dtype, leaf.shape).str() + " " + leaf.sharding.str() + "\n";
     all.same(text, ErrorKind::tree, "the trees");
     all.same(numbers_, ErrorKind::value, "the numbers of the tree");
+    compare_replicas();
   }
 
   void set_id(const std::string& id) { manifest_.id = id; }
@@ -191,10 +191,34 @@ class Saving {
     refuse_if(file.close(), path);
     force_folder(folder_);
     refuse_if(replace_file(path, in_folder(folder_, manifest_name)), path);
-    remove_others(folder_, manifest_.id);
+    try {
+      remove_others(folder_, manifest_.id);
+    } catch (...) {  // the checkpoint is there all the same; the next save removes them
+    }
   }
 
  private:
+  /// One of those that have the same block writes it.
+  void compare_replicas() const {
+    const Vec<AxisRef> axes = axes_of(mesh_);
+    Vec<Differs> differs;
+    for (const Manifest::Leaf& leaf : manifest_.leaves) {
+      Differs of_leaf = 0;
+      for (const Sharding::Cut& cut : leaf.sharding.cuts())
+        for (std::size_t k = 0; k < axes.size(); ++k)
+          if (axes[k]->name == cut.axis) of_leaf |= Differs{1} << k;
+      differs.push_back(of_leaf);
+    }
+    const auto name = [&] { return std::string(use_.function); };
+    const UnequalReplica found = unequal_replica(values_, differs, axes, {name, where_});
+    if (found.index < 0) return;
+    const Manifest::Leaf& leaf = manifest_.leaves[static_cast<std::size_t>(found.index)];
+    fail(ErrorKind::value,
+         formatted("{}: {} has other values on rank {} than on rank {}, and specs says {}: give "
+                   "specs that cut it, as by vt::sharded, or all the same",
+                   use_.function, leaf.name, found.other, found.rank, leaf.sharding.str()),
+         where_);
+  }
   std::uint64_t bytes_of_block(std::size_t i) const {
     const Manifest::Leaf& leaf = manifest_.leaves[i];
     return Aval(leaf.dtype, layouts_[i].block(leaf.shape, rank_).extents).bytes();
@@ -215,7 +239,8 @@ class Saving {
   CallSite where_;
   int rank_;
   Manifest manifest_;
-  std::string mesh_text_;
+  distributed::Mesh mesh_;
+  std::vector<Tensor> values_;
   std::vector<MeshLayout> layouts_;
   Vec<BufferRef> buffers_;
   std::string numbers_;

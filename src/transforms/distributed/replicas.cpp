@@ -8,8 +8,9 @@
 #include <string>
 #include <type_traits>
 
-#include "../../trace/ir/params.hpp"
+#include "../../trace/ir/collectives.hpp"
 #include "../../trace/record/devices.hpp"
+#include "../../trace/record/node.hpp"
 
 namespace vt::detail {
 
@@ -80,6 +81,17 @@ inline bool is_alike(const Sketch& a, const Sketch& b, double tolerance) {
 }
 
 }  // namespace replicas
+
+Vec<AxisRef> axes_of(const distributed::Mesh& mesh) {
+  Vec<AxisRef> axes;
+  std::int64_t stride = 1;
+  for (std::size_t k = mesh.axes().size(); k-- > 0;) {
+    const auto& a = mesh.axes()[k];
+    axes.push_back(mesh_axis(a.name, a.size, stride, mesh.size()));
+    stride *= a.size;
+  }
+  return axes;
+}
 
 UnequalReplica unequal_replica(std::span<const Tensor> values, const Vec<Differs>& differs,
                                std::span<const AxisRef> mesh, const CollectiveSite& site) {

@@ -6,17 +6,21 @@
 
 #include <vt/detail/function.hpp>
 #include <vt/detail/small_vec.hpp>
+#include <vt/distributed.hpp>
 #include <vt/error.hpp>
 
 #include "../../trace/ir/graph.hpp"
 #include "../../trace/processes/world.hpp"
-#include "../../trace/record/node.hpp"
+#include "../../trace/record/scope.hpp"
 #include "shared_values.hpp"
 
 namespace vt::detail {
 
 /// Not that of an argument while a function is recorded, as under vt::jit.
 inline bool has_value(const Tensor& t) { return t.defined() && !is_tracer(t); }
+
+/// The fastest one first.
+Vec<AxisRef> axes_of(const distributed::Mesh&);
 
 /// The first of `values` that differs between two processes that should have the same.
 struct UnequalReplica {

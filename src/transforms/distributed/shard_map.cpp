@@ -65,19 +65,8 @@ Vec<AxisRef> axes_of(const ShardMapCall& call) {
       refuse(
           call, ErrorKind::transform,
           formatted("called inside of the function of another vt::shard_map{}", at(scope.where)));
-  Vec<AxisRef> axes;
-  std::int64_t stride = 1;
-  if (call.reproducible != 0) {
-    axes.push_back(
-        mesh_axis(call.mesh.axes()[0].name, call.reproducible, stride, call.reproducible));
-    return axes;
-  }
-  for (std::size_t k = call.mesh.axes().size(); k-- > 0;) {
-    const auto& a = call.mesh.axes()[k];
-    axes.push_back(mesh_axis(a.name, a.size, stride, processes));
-    stride *= a.size;
-  }
-  return axes;
+  if (call.reproducible == 0) return detail::axes_of(call.mesh);
+  return {mesh_axis(call.mesh.axes()[0].name, call.reproducible, 1, call.reproducible)};
 }
 
 /// Along which axes of the mesh a Tensor that lies so differs.
@@ -355,6 +344,7 @@ std::vector<Tensor> shard_map_flat(const FlatFunction& f, const ShardMapCall& ca
   const bool is_done = WorldCall::run(World::current(), [&] {
     prepared = prepare(f, call);
     if (!communicates(prepared.graph)) return false;
+    World::current().count_call();
     outputs = run(prepared, call);
     return true;
   });

@@ -78,7 +78,8 @@ void check_predicate(Mesh mesh, const Equation& e, Differs predicate, const char
   fail(ErrorKind::transform,
        formatted("vt::shard_map: a collective over {}\" in a {} whose predicate differs between "
                  "processes{}: some would come to it and wait for those that do not. Make the "
-                 "predicate the same on all, as by vt::pmax or vt::psum",
+                 "predicate the same on all, as by vt::pmax or vt::psum; a solver or integrator "
+                 "is such a loop, and is called around vt::shard_map",
                  names, what, at(e.where)),
        line);
 }

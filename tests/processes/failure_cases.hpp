@@ -191,6 +191,24 @@ inline void a_rank_sleeps_at_a_swap() {
                    [&] { swap(&World::permute, given, got); });
 }
 
+/// A rank that has got what it waits for may leave, while who has sent it waits for another one.
+inline void a_rank_leaves_others_waiting() {
+  if (World::current().size() < 3) return;
+  psum();
+  if (World::current().rank() != 0 && World::current().rank() != 1 && !is_last()) return;
+  std::vector<std::int64_t> sources(static_cast<std::size_t>(World::current().size()), -1);
+  sources[0] = last();
+  sources[1] = 0;
+  if (is_last()) sleep(1.5);
+  const std::vector<double> given(100'000, 1.0 + World::current().rank());
+  std::vector<double> got(given.size());
+  at_site("vt::ppermute", [&](const auto& site) {
+    World::current().permute(whole(), sources, given.data(), got.data(),
+                             given.size() * sizeof(double), site);
+  });
+  if (World::current().rank() == 0 && got.back() != World::current().size()) note("a wrong value");
+}
+
 /// What comes when a rank has given up finds no memory to write to.
 inline void what_was_begun_is_dropped() {
   if (World::current().size() < 2) return;
@@ -402,6 +420,7 @@ inline constexpr Case all[] = {
     {"a_rank_is_elsewhere", a_rank_is_elsewhere},
     {"a_rank_is_slow", a_rank_is_slow},
     {"a_rank_sleeps_at_a_swap", a_rank_sleeps_at_a_swap},
+    {"a_rank_leaves_others_waiting", a_rank_leaves_others_waiting},
     {"what_was_begun_is_dropped", what_was_begun_is_dropped},
     {"ranks_differ", ranks_differ},
     {"a_call_ends_by_an_error", a_call_ends_by_an_error},

@@ -76,6 +76,7 @@ with ThreadPoolExecutor(3) as pool:
         later(check, ranks, "all", most=60, limit=60)
     for case in failures:
         later(check, 2, case)
+    later(check, 3, "a_rank_leaves_others_waiting")
     later(check, 3, "what_was_begun_is_dropped")
     for case in ("a_rank_outside_throws", "a_rank_sleeps", "a_rank_is_elsewhere", "ranks_differ"):
         later(check, 4, case)

@@ -14,7 +14,7 @@ namespace vt::detail::exchanges {
 namespace steps {
 
 /// Until the transfer, one of `all` that go on, is done.
-inline void wait(Channel& channel, Transfer& t, std::span<const Transfer> all) {
+inline void wait(Channel& channel, Transfer& t, std::span<Transfer> all) {
   if (!t.active) return;
   Transport& transport = channel.transport;
   Patience& patience = channel.patience;

@@ -18,7 +18,7 @@ namespace vt::detail {
 class Patience {
  public:
   /// Between polls, for what is still active of the transfers. Throws to end the wait.
-  virtual void look(std::span<const Transfer> waiting) = 0;
+  virtual void look(std::span<Transfer> waiting) = 0;
 
   unsigned polls_between = 31;  ///< 2ⁿ − 1; so many polls without a look at it
   std::uint64_t arrivals = 0;   ///< grows with each transfer that is done

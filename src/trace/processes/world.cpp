@@ -205,7 +205,7 @@ struct World::State final : Patience {
     return size;
   }
 
-  void look(std::span<const Transfer> waiting) override {
+  void look(std::span<Transfer> waiting) override {
     const double time = monotonic_seconds();
     if (!waits || arrivals != arrivals_before) {
       arrivals_before = arrivals;
@@ -225,7 +225,7 @@ struct World::State final : Patience {
       }
     }
   }
-  [[gnu::noinline]] void wait_on(double time, std::span<const Transfer> waiting) {
+  [[gnu::noinline]] void wait_on(double time, std::span<Transfer> waiting) {
     next_hear = time + worlds::hear_every;
     if (has_failed.load(std::memory_order_acquire)) {
       tell_failure_of_another();
@@ -236,8 +236,9 @@ struct World::State final : Patience {
     if (time < next_judge && !peers.take_news()) return;
     next_judge = time + worlds::judge_every;
     give_up_all_if(peers.difference(place));
-    for (const Transfer& t : waiting)
-      if (t.active) give_up_all_if(peers.end_of(t.peer, since, time));
+    // A peer may have left when all was sent to it, and nobody has looked at that yet.
+    for (Transfer& t : waiting)
+      if (t.active && !transport->is_done(t)) give_up_all_if(peers.end_of(t.peer, since, time));
     const double waited = time - since, most = deadline.load();
     if (time >= next_tell) {
       peers.tell_waits(place, waited);

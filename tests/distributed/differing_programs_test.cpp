@@ -31,7 +31,9 @@ auto sums(int ranks) {
 TEST(DifferingPrograms, OneRankUsesWhatOthersDoNot) {
   for (const int ranks : {2, 3})
     on_ranks(ranks, [&] {
-      const auto [sum, squares] = sums(ranks);
+      const auto both = sums(ranks);
+      const auto sum = both.first;
+      const auto squares = both.second;
       const auto f = [&](Tensor x) {
         const Tensor a = sum(x), b = squares(x);
         return rank() == 0 ? a : b;
@@ -88,7 +90,7 @@ TEST(DifferingPrograms, OneRankHasEffects) {
 // Sums go in one message by what waits for what; here that is not the same on all ranks.
 TEST(DifferingPrograms, OtherValuesInOneMessageAreErrors) {
   vt::distributed::simulate(2, [] {  // its world ends
-    const auto [sum, squares] = sums(2);
+    const auto sum = sums(2).first;
     const auto f = [&](Tensor x) {
       const Tensor a = sum(x);
       const Tensor b = sum(rank() == 0 ? x * a : x);
@@ -106,9 +108,8 @@ TEST(DifferingPrograms, OtherValuesInOneMessageAreErrors) {
 // Of two functions that all ranks know, each calls another one first.
 TEST(DifferingPrograms, KnownFunctionsInAnotherOrderAreErrors) {
   vt::distributed::simulate(2, [] {  // its world ends
-    const auto [sum, squares] = sums(2);
-    const auto other = vt::jit(squares);
-    const auto one = vt::jit(sum);
+    const auto one = vt::jit(sums(2).first);
+    const auto other = vt::jit(sums(2).second);
     const Tensor own = vt::tensor({1.0 + rank()});
     EXPECT_EQ(one(own).item<double>(), 3.0);
     EXPECT_EQ(other(own).item<double>(), 5.0);

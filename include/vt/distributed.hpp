@@ -344,10 +344,10 @@ namespace distributed {
 /// The tree of process `from`, on all of them: what one process has read, drawn or been told. Of
 /// the others' trees only the structure counts. Tensors of all dtypes, numbers, bools, enums and
 /// lists of bools are copied; texts are the process's own. A vt::Tensor() without a value takes any
-/// array. All processes must make the call; it runs at the call, outside of vt::jit and of
-/// transforms. Throws: Error (tree) if the trees differ; Error (shape) that names the Tensor and
-/// both ranks unless it has the dtype and shape that it has on `from`; Error (value) if it is empty
-/// there. If one process throws, all do.
+/// array. All processes must make the call; it runs at the call, outside of vt::jit and transforms.
+/// Throws: Error (tree) if the trees differ; Error (shape) that names the Tensor and both ranks
+/// unless it has the dtype and shape that it has on `from`; Error (value) if it is empty there. If
+/// one process throws, all do.
 template <class T>
 [[nodiscard]] T broadcast(const T& tree, Param<int> from = 0, CallSite where = CallSite::here()) {
   using Check = vt::detail::TreesCheck<T>;

@@ -87,6 +87,31 @@ TEST(DifferingPrograms, OneRankHasEffects) {
     });
 }
 
+// Which of two lines that do the same is run depends on the rank.
+TEST(DifferingPrograms, OneFunctionAtSeveralLines) {
+  on_ranks(2, [] {
+    const auto m = mesh({{"d", 2}});
+    const Tensor own = vt::tensor({1.0 + rank()}), all = vt::tensor({1.0, 2.0});
+    const auto f = [&](Tensor x) {
+      if (rank() == 0) return vt::distributed::gather(x, m, sharded("d"));
+      const Tensor whole = vt::distributed::gather(x, m, sharded("d"));
+      return whole;
+    };
+    expect_close(f(own), all, close);
+    expect_close(vt::jit(f)(own), all, close);
+    // The first one comes before the others.
+    if (rank() != 0) vt::distributed::barrier();
+    Tensor first;
+    if (rank() == 0) {
+      vt::distributed::barrier();
+      first = vt::distributed::broadcast(own);
+    } else {
+      first = vt::distributed::broadcast(own);
+    }
+    expect_close(first, vt::tensor({1.0}), close);
+  });
+}
+
 // Sums go in one message by what waits for what; here that is not the same on all ranks.
 TEST(DifferingPrograms, OtherValuesInOneMessageAreErrors) {
   vt::distributed::simulate(2, [] {  // its world ends

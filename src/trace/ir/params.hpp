@@ -280,6 +280,7 @@ struct CollectiveParams {
   bool shared = false;
   /// Of sums in one message: which exchanges of the Graph they were, from 0 on. Else empty.
   Vec<std::int64_t> bundle = {};
+  bool any_line = false;  ///< processes may come to it from several lines, as of the same function
   bool operator==(const CollectiveParams&) const = default;
 };
 

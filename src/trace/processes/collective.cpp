@@ -86,7 +86,7 @@ void run_collective(const Equation& e, const GraphBody& graph, const void* given
     return;
   }
   const auto text = [&] { return collective_runs::text_of(e, graph); };
-  const CollectiveSite site{text, e.where, {p.bundle.data(), p.bundle.size()}};
+  const CollectiveSite site{text, e.where, !p.any_line, {p.bundle.data(), p.bundle.size()}};
   if (shard) collective_runs::exchange(*shard, group, e, in, given, got, site);
   else collective_runs::exchange(World::current(), group, e, in, given, got, site);
 }
@@ -98,7 +98,7 @@ void begin_collective(const Equation& e, const GraphBody& graph, const void* giv
   const auto text = [&] { return collective_runs::text_of(e, graph); };
   world.begin_permute(collective_runs::group_along(*p.axis, world.rank()),
                       {p.sources.data(), p.sources.size()}, given, got,
-                      graph.aval(e.inputs[0]).bytes(), {text, e.where});
+                      graph.aval(e.inputs[0]).bytes(), {text, e.where, !p.any_line});
 }
 
 void finish_collective(const Equation& e, const GraphBody& graph, void* got) {

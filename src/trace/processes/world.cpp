@@ -147,7 +147,6 @@ struct World::State final : Patience {
     groups.push_back({g.first, g.stride, g.size, hash});
     return groups.back();
   }
-  /// Of the user's line: collectives of two lines are not the same.
   std::uint64_t line_hash(CallSite where) {
     if (where.file != last_file) {
       last_file = where.file;
@@ -314,7 +313,7 @@ struct World::State final : Patience {
                                         static_cast<std::uint64_t>(place.call) << bits_of_number);
       what = worlds::mixed(what, static_cast<std::uint64_t>(kind));
       what = worlds::mixed(what, size);
-      what = worlds::mixed(what, state.line_hash(site.where));
+      if (site.by_line) what = worlds::mixed(what, state.line_hash(site.where));
       for (const std::int64_t k : site.bundle)
         what = worlds::mixed(what, static_cast<std::uint64_t>(k));
       place.what = what;

@@ -45,6 +45,7 @@ class Recorder;
 struct CollectiveSite {
   FunctionRef<std::string()> text;  ///< only asked where it is shown
   CallSite where;
+  bool by_line = false;                       ///< ranks at other lines are at other collectives
   std::span<const std::int64_t> bundle = {};  ///< see CollectiveParams
 };
 

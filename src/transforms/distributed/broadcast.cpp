@@ -1,7 +1,9 @@
 // vt::distributed::broadcast: the values of one process, copied to all.
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vt/detail/message.hpp>

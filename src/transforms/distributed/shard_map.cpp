@@ -264,6 +264,16 @@ void refuse_apart(const ShardMapCall& call, const SharedGraph& shared, const Vec
   }
 }
 
+/// `if (rank() == 0) show(gather(x)); else gather(x);` is one gather.
+void allow_any_line(GraphBody& graph) {
+  for (Equation& e : graph.equations) {
+    if (!communicates(e)) continue;
+    auto params = e.as<CollectiveParams>();
+    params.any_line = true;
+    e.params = make_params(std::move(params));
+  }
+}
+
 Prepared prepare(const FlatFunction& f, const ShardMapCall& call) {
   const Vec<AxisRef> mesh = axes_of(call);
   const int shards = call.reproducible == 0 ? 1 : shards_of(call);
@@ -312,6 +322,7 @@ Prepared prepare(const FlatFunction& f, const ShardMapCall& call) {
   compare(call, recorded.graph, mesh, values, differs, wanted);
   SharedGraph shared = with_shared_values(recorded.graph, mesh, differs, wanted);
   refuse_apart(call, shared, wanted, specs, mesh, updates);
+  if (!call.specs_are_given) allow_any_line(shared.graph);
   specs.resize(shared.graph.outputs.size());  // what variables get is replicated
   return {std::move(shared.graph),
           mesh,
